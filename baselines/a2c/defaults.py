@@ -1,0 +1,14 @@
+"""What a kind of environment changes in the defaults of ``learn()``.
+
+A function for each environment type. The key ``env`` holds what the algorithm
+needs of the environment; all others are arguments of ``learn()`` or of the
+network.
+"""
+
+
+def atari():
+    return dict(
+        # 16 actors, as in Mnih et al. 2016. OpenAI Baselines took one for each
+        # core, so that its results depended on the machine.
+        env=dict(num_env=16),
+    )

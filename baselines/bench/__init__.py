@@ -1,0 +1,3 @@
+from baselines.bench.monitor import Monitor
+
+__all__ = ["Monitor"]

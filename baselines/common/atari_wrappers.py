@@ -1,0 +1,238 @@
+"""DeepMind's preprocessing of Atari games, one wrapper a step (Mnih et al. 2015).
+
+The order, from the emulator up: NoopResetEnv, MaxAndSkipEnv (both by
+``make_atari``), then a Monitor, which so sees whole games and raw scores, then
+EpisodicLifeEnv, FireResetEnv, WarpFrame, ClipRewardEnv (by ``wrap_deepmind``).
+Frames stay uint8; the network scales them, once.
+"""
+
+import ale_py
+import cv2
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+
+from baselines.common.errors import UserTypeError, UserValueError
+
+NOOP = 0
+MAX_FRAMES = 108_000  # half an hour at 60 frames a second
+
+
+def make_atari(env_id, max_episode_steps=None, render_mode=None) -> gym.Env:
+    """Returns an Atari game with no-op starts and a frame skip of 4.
+
+    Observations are the emulator's own greyscale screens, uint8 [210, 160],
+    which spares the colour conversion that a frame in RGB needs. A game is cut
+    short (truncated) after 108,000 frames.
+
+    Args:
+        env_id: id or Gymnasium spec of a game without frame skip, as
+            ``PongNoFrameskip-v4``.
+        max_episode_steps: agent steps after which to cut a game short, or None.
+        render_mode: Gymnasium's.
+
+    Raises:
+        UserValueError: if the game repeats frames itself.
+    """
+    ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
+    spec = gym.spec(env_id) if isinstance(env_id, str) else env_id
+    if spec.kwargs.get("frameskip") != 1 or spec.kwargs["repeat_action_probability"]:
+        raise UserValueError(
+            f"{spec.id} repeats frames or actions itself, and MaxAndSkipEnv skips 4 "
+            "frames already; use the game's NoFrameskip-v4 id, as PongNoFrameskip-v4"
+        )
+    env = gym.make(
+        spec,
+        obs_type="grayscale",
+        max_num_frames_per_episode=MAX_FRAMES,
+        render_mode=render_mode,
+        disable_env_checker=True,
+    )
+    env = MaxAndSkipEnv(NoopResetEnv(env, noop_max=30), skip=4)
+    if max_episode_steps is not None:
+        env = gym.wrappers.TimeLimit(env, max_episode_steps)
+    return env
+
+
+def wrap_deepmind(
+    env, episode_life=True, clip_rewards=True, frame_stack=False, scale=False
+) -> gym.Env:
+    """Returns ``env`` as DeepMind's agents see it: uint8 [84, 84, 1].
+
+    Args:
+        env: an environment from ``make_atari``.
+        episode_life: whether a lost life ends an episode.
+        clip_rewards: whether rewards become their sign.
+        frame_stack: whether to stack the last 4 frames here, [84, 84, 4]; not
+            if a VecFrameStack follows.
+        scale: must be false. Kept to say why it went.
+    """
+    if scale:
+        raise UserValueError(
+            "wrap_deepmind(scale=True) is gone: the network divides uint8 frames by "
+            "255 itself, and doing it here as well divided them twice and sent four "
+            "times the bytes; leave scale out"
+        )
+    if episode_life:
+        env = EpisodicLifeEnv(env)
+    if "FIRE" in env.unwrapped.get_action_meanings():
+        env = FireResetEnv(env)
+    env = WarpFrame(env)
+    if clip_rewards:
+        env = ClipRewardEnv(env)
+    if frame_stack:
+        env = FrameStack(env, 4)
+    return env
+
+
+class NoopResetEnv(gym.Wrapper):
+    """Starts every game with 1 to ``noop_max`` no-op frames, drawn anew each time.
+
+    The number comes from the environment's own generator (``np_random``).
+    """
+
+    def __init__(self, env, noop_max=30):
+        super().__init__(env)
+        self.noop_max = noop_max
+        if env.unwrapped.get_action_meanings()[NOOP] != "NOOP":
+            raise UserTypeError(f"action 0 of {env} is not NOOP")
+
+    def reset(self, **kwargs):
+        obs, info = self.env.reset(**kwargs)
+        for _ in range(self.unwrapped.np_random.integers(1, self.noop_max + 1)):
+            obs, _, terminated, truncated, info = self.env.step(NOOP)
+            if terminated or truncated:
+                obs, info = self.env.reset()
+        return obs, info
+
+
+class MaxAndSkipEnv(gym.Wrapper):
+    """Repeats each action ``skip`` times and returns the maximum of the last two frames.
+
+    The maximum undoes the flicker of games that draw an object in every other
+    frame only. Rewards are summed. A game that ends on the way shows its last
+    frame alone.
+    """
+
+    def __init__(self, env, skip=4):
+        super().__init__(env)
+        self.skip = skip
+        # The emulator is driven below AtariEnv.step, which fetches a screen
+        # for every frame, though only two of each skip are looked at.
+        self.ale = env.unwrapped.ale
+        self.ale_actions = [
+            getattr(ale_py.Action, meaning)
+            for meaning in env.unwrapped.get_action_meanings()
+        ]
+        self.frames = np.zeros((2, *env.observation_space.shape), np.uint8)
+
+    def step(self, action):
+        ale_action = self.ale_actions[action]
+        total_reward = 0.0
+        for i in range(self.skip):
+            total_reward += self.ale.act(ale_action)
+            over = self.ale.game_over()
+            if i >= self.skip - 2 or over:
+                self.ale.getScreenGrayscale(self.frames[i % 2])
+            if over:
+                break
+        obs = self.frames[i % 2].copy() if over else np.maximum(*self.frames)
+        terminated = self.ale.game_over(with_truncation=False)
+        truncated = self.ale.game_truncated()
+        return obs, total_reward, terminated, truncated, {"lives": self.ale.lives()}
+
+
+class EpisodicLifeEnv(gym.Wrapper):
+    """Ends an episode at each lost life, but starts a new game only after game over.
+
+    Helps value estimation (Mnih et al. 2015). After a lost life, ``reset``
+    goes on with the same game by one no-op step, unless it is given a seed.
+    """
+
+    def __init__(self, env):
+        super().__init__(env)
+        self.lives = 0
+        self.game_over = True
+
+    def step(self, action):
+        obs, reward, terminated, truncated, info = self.env.step(action)
+        self.game_over = terminated or truncated
+        lives = self.unwrapped.ale.lives()
+        # Some games show 0 lives for a few frames before they are over; only
+        # the end of the game counts there.
+        if 0 < lives < self.lives:
+            terminated = True
+        self.lives = lives
+        return obs, reward, terminated, truncated, info
+
+    def reset(self, **kwargs):
+        seeded = kwargs.get("seed") is not None
+        if not (self.game_over or seeded):
+            obs, _, terminated, truncated, info = self.env.step(NOOP)
+            self.game_over = terminated or truncated
+        if self.game_over or seeded:
+            obs, info = self.env.reset(**kwargs)
+            self.game_over = False
+        self.lives = self.unwrapped.ale.lives()
+        return obs, info
+
+
+class FireResetEnv(gym.Wrapper):
+    """Presses FIRE after a reset, for games that stand still until then."""
+
+    def __init__(self, env):
+        super().__init__(env)
+        meanings = env.unwrapped.get_action_meanings()
+        if meanings[1] != "FIRE" or len(meanings) < 3:
+            raise UserTypeError(f"action 1 of {env} is not FIRE, or there is no third")
+
+    def reset(self, **kwargs):
+        self.env.reset(**kwargs)
+        for action in (1, 2):
+            obs, _, terminated, truncated, info = self.env.step(action)
+            if terminated or truncated:
+                obs, info = self.env.reset()
+        return obs, info
+
+
+class WarpFrame(gym.ObservationWrapper):
+    """Shrinks frames to uint8 [84, 84, 1] greyscale by area (Mnih et al. 2015)."""
+
+    def __init__(self, env, width=84, height=84):
+        super().__init__(env)
+        self.size = (width, height)
+        self.observation_space = spaces.Box(0, 255, (height, width, 1), np.uint8)
+
+    def observation(self, obs):
+        if obs.ndim == 3:
+            obs = cv2.cvtColor(obs, cv2.COLOR_RGB2GRAY)
+        return cv2.resize(obs, self.size, interpolation=cv2.INTER_AREA)[..., None]
+
+
+class ClipRewardEnv(gym.RewardWrapper):
+    """Replaces every reward by its sign."""
+
+    def reward(self, reward):
+        return float(np.sign(reward))
+
+
+class FrameStack(gym.ObservationWrapper):
+    """Stacks the last ``k`` frames along the last axis; a reset repeats the first."""
+
+    def __init__(self, env, k):
+        super().__init__(env)
+        self.k = k
+        height, width, channels = env.observation_space.shape
+        self.observation_space = spaces.Box(
+            0, 255, (height, width, channels * k), env.observation_space.dtype
+        )
+        self.frames = None
+
+    def reset(self, **kwargs):
+        obs, info = self.env.reset(**kwargs)
+        self.frames = [obs] * self.k
+        return np.concatenate(self.frames, axis=-1), info
+
+    def observation(self, obs):
+        self.frames = [*self.frames[1:], obs]
+        return np.concatenate(self.frames, axis=-1)

@@ -1,0 +1,30 @@
+"""The one place that knows which tensor framework runs underneath Keras.
+
+Networks and losses are written in ``keras`` and ``keras.ops``. What Keras does
+not cover (compiling, gradients, copies to the device) has one file for each
+framework, all with these functions:
+
+    compile(fn, variables)              fn as one call of the framework
+    value_and_grad(loss_fn, variables)  -> ((loss, metrics), gradients)
+    to_device(array)                    a copy of a NumPy array on the device
+
+``variables`` are all Keras variables that the function reads or writes.
+"""
+
+import keras
+
+from baselines.common.errors import UserValueError
+
+if keras.backend.backend() != "tensorflow":
+    raise UserValueError(
+        f"the Keras backend {keras.backend.backend()!r} is not supported yet: run "
+        "with KERAS_BACKEND=tensorflow, or add a file to baselines/common/backend"
+    )
+
+from baselines.common.backend.tensorflow import (  # noqa: E402
+    compile,
+    to_device,
+    value_and_grad,
+)
+
+__all__ = ["compile", "to_device", "value_and_grad"]

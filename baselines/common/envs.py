@@ -1,0 +1,223 @@
+"""Environments by id: found, checked, wrapped for their kind, vectorised."""
+
+import importlib
+import os
+import re
+
+import gymnasium as gym
+import numpy as np
+
+from baselines.bench.monitor import Monitor
+from baselines.common.errors import (
+    MissingDependency,
+    UserTypeError,
+    UserValueError,
+    suggest,
+)
+from baselines.common.vec_env import DummyVecEnv, SubprocVecEnv, VecEnv, VecMonitor
+
+# Packages that register environments of their own, by the type they stand for.
+EMULATORS = {"ale_py": "atari"}
+
+
+def find_spec(env_id: str) -> gym.envs.registration.EnvSpec:
+    """Returns the Gymnasium spec of ``env_id``.
+
+    Args:
+        env_id: a registered id, or ``module:EnvId``, which imports the module
+            first.
+
+    Raises:
+        UserValueError: if no such environment is registered.
+        MissingDependency: if the package that registers it is not installed.
+    """
+    module, _, name = env_id.rpartition(":")
+    if module:
+        try:
+            importlib.import_module(module)
+        except ModuleNotFoundError as error:
+            raise UserValueError(
+                f"environment {env_id!r}: cannot import module {error.name!r}"
+            ) from None
+    try:
+        gym.register_envs(importlib.import_module("ale_py"))
+    except ImportError:
+        if "NoFrameskip" in name or name.startswith("ALE/"):
+            raise MissingDependency(
+                f"environment {name!r} needs the Atari emulator ale-py, which is "
+                "not installed: pip install ale-py"
+            ) from None
+    if name not in gym.registry:
+        raise UserValueError(
+            f"unknown environment {name!r}{suggest(name, gym.registry)} "
+            "(an environment of your own: --env=module:EnvId)"
+        )
+    return gym.spec(name)
+
+
+def find_env_type(spec) -> str:
+    """Returns the kind of an environment, by where its code comes from.
+
+    ``atari``, ``classic_control``, ``box2d``, ``mujoco``, ``toy_text``, or else
+    the name of the package that has its entry point.
+    """
+    entry_point = spec.entry_point
+    if not isinstance(entry_point, str):
+        entry_point = entry_point.__module__
+    package, *path = entry_point.split(":")[0].split(".")
+    if package == "gymnasium" and path[:1] == ["envs"]:
+        return path[1]
+    return EMULATORS.get(package, package)
+
+
+def make_env(
+    env_id,
+    env_type=None,
+    seed=None,
+    monitor_file=None,
+    reward_scale=1.0,
+    wrapper_kwargs=None,
+    env_kwargs=None,
+) -> gym.Env:
+    """Returns one environment, wrapped for its kind, under a Monitor.
+
+    Args:
+        env_id: an id or a Gymnasium spec.
+        env_type: its kind; found by ``find_env_type`` if None.
+        seed: of the environment's generator; None for a random one.
+        monitor_file: path without ``.monitor.csv``, or None for no file.
+        reward_scale: factor on the rewards, above the Monitor.
+        wrapper_kwargs: for ``wrap_deepmind``, if the type is ``atari``.
+        env_kwargs: for the environment's own constructor.
+
+    Raises:
+        MissingDependency: if the environment needs a package that is missing.
+    """
+    spec = find_spec(env_id) if isinstance(env_id, str) else env_id
+    env_type = env_type or find_env_type(spec)
+    if wrapper_kwargs and env_type != "atari":
+        raise UserValueError(
+            f"wrapper_kwargs are for atari environments; {spec.id} is {env_type}"
+        )
+    try:
+        if env_type == "atari":
+            # Only here, because OpenCV and the emulator are for Atari alone.
+            from baselines.common.atari_wrappers import make_atari, wrap_deepmind
+
+            env = make_atari(spec, **env_kwargs or {})
+        else:
+            env = gym.make(spec, disable_env_checker=True, **env_kwargs or {})
+    except (gym.error.DependencyNotInstalled, ModuleNotFoundError) as error:
+        raise MissingDependency(
+            f"environment {spec.id!r} needs a package that is not installed: "
+            f"{first_line(error)}"
+        ) from error
+    env.reset(seed=seed)
+    env.action_space.seed(seed)
+    env = Monitor(env, monitor_file, allow_early_resets=True)
+    if env_type == "atari":
+        env = wrap_deepmind(env, **wrapper_kwargs or {})
+    if reward_scale != 1.0:
+        env = gym.wrappers.TransformReward(env, lambda reward: reward_scale * reward)
+    return env
+
+
+def make_vec_env(
+    env_id,
+    env_type=None,
+    num_env=1,
+    seed=None,
+    wrapper_kwargs=None,
+    env_kwargs=None,
+    start_index=0,
+    reward_scale=1.0,
+    log_dir=None,
+    num_workers=None,
+) -> VecEnv:
+    """Returns ``num_env`` environments as one, seeded apart.
+
+    Atari games come as ``wrap_deepmind`` makes them, one frame deep: put a
+    ``VecFrameStack`` above.
+
+    Args:
+        env_id: an id, ``module:EnvId``, or a Gymnasium spec.
+        env_type: its kind; found by ``find_env_type`` if None.
+        num_env: how many. One runs in this process, more in workers.
+        seed: environment i gets ``seed + i``; None for random seeds.
+        wrapper_kwargs: for ``wrap_deepmind``, if the type is ``atari``.
+        env_kwargs: for the environment's own constructor.
+        start_index: number of the first environment, for seeds and file names.
+        reward_scale: factor on the rewards that the algorithm sees.
+        log_dir: where ``0.<i>.monitor.csv`` go; None for no files.
+        num_workers: how many worker processes, see ``SubprocVecEnv``.
+    """
+    spec = find_spec(env_id) if isinstance(env_id, str) else env_id
+
+    def env_fn(index):
+        def make():
+            return make_env(
+                spec,
+                env_type,
+                seed=None if seed is None else seed + index,
+                monitor_file=log_dir and os.path.join(log_dir, f"0.{index}"),
+                reward_scale=reward_scale,
+                wrapper_kwargs=wrapper_kwargs,
+                env_kwargs=env_kwargs,
+            )
+
+        return make
+
+    env_fns = [env_fn(start_index + i) for i in range(num_env)]
+    if num_env > 1:
+        return SubprocVecEnv(env_fns, num_workers)
+    return DummyVecEnv(env_fns)
+
+
+def as_vec_env(env, seed=None) -> VecEnv:
+    """Returns ``env``, whatever an algorithm was given, as a VecEnv.
+
+    Args:
+        env: a VecEnv (ours or of the same interface), or a Gymnasium Env,
+            which is put in a DummyVecEnv under a VecMonitor and gets no game
+            wrappers.
+        seed: of a Gymnasium Env; a VecEnv comes seeded.
+
+    Raises:
+        UserTypeError: for anything else, with the remedy.
+    """
+    if isinstance(env, gym.vector.VectorEnv):
+        raise UserTypeError(
+            "Gymnasium VectorEnvs are not supported yet; give learn() the "
+            "environments as SubprocVecEnv([function, ...])"
+        )
+    if isinstance(env, gym.Env):
+        env.reset(seed=seed)
+        return VecMonitor(DummyVecEnv([lambda: env]))
+    if isinstance(env, VecEnv) or all(
+        hasattr(env, name) for name in ("num_envs", "step_async", "step_wait")
+    ):
+        return env
+    if hasattr(env, "reset") and hasattr(env, "step"):
+        raise UserTypeError(
+            f"{type(env).__name__} is an environment of the old gym API; it has to be "
+            "a gymnasium.Env: port it, or convert it by shimmy "
+            "(pip install shimmy; shimmy.GymV21CompatibilityV0(env=env))"
+        )
+    raise UserTypeError(
+        f"env has to be a VecEnv or a gymnasium.Env, received {type(env).__name__}"
+        + (" (make it by make_vec_env first)" if isinstance(env, str) else "")
+    )
+
+
+def is_image(space) -> bool:
+    """Whether observations are uint8 images [height, width, channels]."""
+    return (
+        isinstance(space, gym.spaces.Box)
+        and len(space.shape) == 3
+        and space.dtype == np.uint8
+    )
+
+
+def first_line(error) -> str:
+    """Returns an exception's message, cut to one line."""
+    return re.sub(r"\s+", " ", str(error)).strip() or type(error).__name__

@@ -1,0 +1,214 @@
+"""A policy and its value function: network, heads, acting, saving."""
+
+import numpy as np
+from gymnasium import spaces
+from keras import ops
+
+from baselines.common import backend
+from baselines.common.distributions import make_distribution
+from baselines.common.envs import first_line, is_image
+from baselines.common.errors import UserError, UserTypeError, UserValueError
+from baselines.common.models import dense, find_network
+from baselines.common.tensors import load_tensors, save_tensors
+
+FORMAT = 1  # of saved models
+
+
+class Policy:
+    """A stochastic policy π(a|s) and a value function v(s).
+
+    Takes observations as the environment gives them: images are scaled from
+    uint8 to [0, 1] here, in the first stage, on the device, and nowhere else.
+
+    Args:
+        observation_space: a Box or Discrete space.
+        action_space: a Discrete space.
+        network: name or builder of the trunk, see ``models``.
+        value_network: ``shared`` puts the value head on the policy's trunk,
+            ``copy`` gives it a trunk of its own of the same kind.
+        network_kwargs: arguments of the builder.
+        seed: of the generator that actions are drawn from.
+        algorithm: name of the module that trains it; saved with the model.
+
+    Raises:
+        UserTypeError: for spaces that are not supported.
+        UserValueError: if the network cannot take the observations.
+    """
+
+    initial_state = None  # of recurrent networks
+
+    def __init__(
+        self,
+        observation_space,
+        action_space,
+        network,
+        value_network="shared",
+        network_kwargs=None,
+        seed=None,
+        algorithm=None,
+    ):
+        self.observation_space = observation_space
+        self.action_space = action_space
+        self.algorithm = algorithm
+        self.rng = np.random.default_rng(seed)
+        self.distribution = make_distribution(action_space)
+        self.scale = make_scaling(observation_space)
+        build = find_network(network)
+        self.parts = {"network": build(**network_kwargs or {})}
+        self.parts["pi"] = dense(self.distribution.num_params, gain=0.01)
+        if value_network == "copy":
+            self.parts["value_network"] = build(**network_kwargs or {})
+        elif value_network != "shared":
+            raise UserValueError(
+                f"value_network has to be 'shared' or 'copy', received {value_network!r}"
+            )
+        self.parts["vf"] = dense(1, gain=1.0)
+        self._make_variables(network)
+        self._act = backend.compile(self._sample, self.variables)
+        self._act_deterministic = backend.compile(self._mode, self.variables)
+        self._value = backend.compile(lambda obs: self(obs)[1], self.variables)
+
+    def _make_variables(self, network):
+        space = self.observation_space
+        try:
+            self(np.zeros((1, *space.shape), space.dtype))
+        except UserError:
+            raise
+        except Exception as error:
+            raise UserValueError(
+                f"the network {network!r} cannot take observations of shape "
+                f"{space.shape}: {first_line(error)}"
+            ) from error
+
+    def __call__(self, obs):
+        """Returns distribution parameters [B, P] and values [B], as tensors."""
+        inputs = self.scale(obs)
+        features = self.parts["network"](inputs)
+        value_features = features
+        if "value_network" in self.parts:
+            value_features = self.parts["value_network"](inputs)
+        params = self.parts["pi"](features)
+        return params, ops.squeeze(self.parts["vf"](value_features), axis=-1)
+
+    def _sample(self, obs, noise):
+        params, values = self(obs)
+        actions = self.distribution.sample(params, noise)
+        return actions, values, self.distribution.neglogp(params, actions)
+
+    def _mode(self, obs):
+        params, values = self(obs)
+        actions = self.distribution.mode(params)
+        return actions, values, self.distribution.neglogp(params, actions)
+
+    def step(self, obs, S=None, M=None, deterministic=False):
+        """Chooses an action for each observation.
+
+        Args:
+            obs: [N, *observation shape], an array or a tensor on the device.
+            S: recurrent state of each environment, None if the network has none.
+            M: [N] bool, where a new episode has begun since the last step.
+            deterministic: whether to take the most likely action.
+
+        Returns:
+            actions [N, *action shape], values [N], the next recurrent state, and
+            neglogps [N], as NumPy arrays.
+        """
+        if deterministic:
+            results = self._act_deterministic(obs)
+        else:
+            results = self._act(obs, self.distribution.noise(self.rng, len(obs)))
+        actions, values, neglogps = map(np.asarray, results)
+        return actions, values, S, neglogps
+
+    def value(self, obs, S=None, M=None):
+        """Returns the values of observations, [N]; arguments as in ``step``."""
+        return np.asarray(self._value(obs))
+
+    @property
+    def named_variables(self) -> dict:
+        """All variables by a name that does not depend on what else was built."""
+        return {
+            f"{part}.{i}.{variable.name}": variable
+            for part, layer in self.parts.items()
+            for i, variable in enumerate(layer.variables)
+        }
+
+    @property
+    def variables(self) -> list:
+        return list(self.named_variables.values())
+
+    @property
+    def trainable_variables(self) -> list:
+        return [variable for variable in self.variables if variable.trainable]
+
+    def _description(self):
+        return {
+            "format": FORMAT,
+            "algorithm": self.algorithm,
+            "observation": describe_space(self.observation_space),
+            "action": describe_space(self.action_space),
+        }
+
+    def save(self, path) -> None:
+        """Writes all variables to one safetensors file."""
+        tensors = {
+            name: np.asarray(variable)
+            for name, variable in self.named_variables.items()
+        }
+        save_tensors(path, tensors, self._description())
+
+    def load(self, path) -> None:
+        """Takes all variables from a file that ``save`` wrote.
+
+        Raises:
+            UserFileError: if there is no such file.
+            UserValueError: if it is damaged, or was saved by another algorithm,
+                for other spaces, or with another network. Nothing is changed
+                then.
+        """
+        tensors, found = load_tensors(path)
+        for key, expected in self._description().items():
+            if found.get(key) != expected:
+                raise UserValueError(
+                    f"{path} was saved with {key} {found.get(key)}, but this "
+                    f"run has {expected}"
+                )
+        shapes = {name: v.shape for name, v in self.named_variables.items()}
+        found = {name: tensor.shape for name, tensor in tensors.items()}
+        for name in shapes.keys() | found.keys():
+            if shapes.get(name) != found.get(name):
+                raise UserValueError(
+                    f"{path} was saved with another network: its {name} has shape "
+                    f"{found.get(name)}, expected {shapes.get(name)}"
+                )
+        for name, variable in self.named_variables.items():
+            variable.assign(tensors[name])
+
+
+def make_scaling(space):
+    """Returns a function from raw observations to what networks take.
+
+    Images [B, height, width, channels] are divided by 255, Discrete becomes
+    one-hot, and any other Box is passed on; all as float32.
+
+    Raises:
+        UserTypeError: for other spaces.
+    """
+    if is_image(space):
+        return lambda obs: ops.cast(obs, "float32") / 255.0
+    if isinstance(space, spaces.Box):
+        return lambda obs: ops.cast(obs, "float32")
+    if isinstance(space, spaces.Discrete):
+        return lambda obs: ops.one_hot(obs - int(space.start), int(space.n))
+    raise UserTypeError(
+        f"the observation space {type(space).__name__} is not supported yet; it has "
+        "to be a Box or Discrete (gymnasium.wrappers.FlattenObservation makes a Box "
+        "of a Dict or Tuple)"
+    )
+
+
+def describe_space(space) -> str:
+    """Returns a space in words that do not depend on bounds."""
+    if isinstance(space, spaces.Box):
+        return f"Box{space.shape} {space.dtype}"
+    return str(space)

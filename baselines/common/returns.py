@@ -1,0 +1,43 @@
+"""Returns of a rollout: pure NumPy functions.
+
+Shapes: T steps of N environments. ``dones[t]`` says that the episode ended
+with step t, and ``next_values[t]`` is the value of the state that really
+followed it (see ``runners.Rollout``): 0 after a true end, the value of the
+last state after a time limit.
+"""
+
+import numpy as np
+
+
+def n_step(rewards, dones, next_values, gamma):
+    """Returns the n-step returns of a rollout, [T, N].
+
+    R_t = r_t + γ R_{t+1}                 inside an episode
+    R_t = r_t + γ next_value_t            at its end, and at the rollout's
+
+    Mnih et al. 2016, algorithm S3.
+
+    Args:
+        rewards: [T, N]
+        dones: [T, N] bool
+        next_values: [T, N]
+        gamma: discount of one agent step
+    """
+    returns = np.empty_like(next_values)
+    following = next_values[-1]
+    for t in reversed(range(len(rewards))):
+        following = np.where(dones[t], next_values[t], following)
+        returns[t] = following = rewards[t] + gamma * following
+    return returns
+
+
+def explained_variance(predictions, targets) -> float:
+    """Returns 1 - Var[target - prediction] / Var[target] over all elements.
+
+    1 is a perfect prediction, 0 is no better than the mean, below is worse;
+    NaN where the targets do not vary.
+    """
+    variance = np.var(targets)
+    if variance == 0:
+        return float("nan")
+    return float(1 - np.var(targets - predictions) / variance)

@@ -1,0 +1,79 @@
+"""Playing: a model and its environments make rollouts."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from keras import ops
+
+from baselines.common import backend
+
+
+class Rollout(NamedTuple):
+    """T successive steps of N environments."""
+
+    obs: Any  # [T, N, *observation shape], on the device, in the space's own dtype
+    actions: np.ndarray  # [T, N, *action shape]
+    rewards: np.ndarray  # [T, N] float32
+    dones: np.ndarray  # [T, N] bool: the episode ended with this step
+    values: np.ndarray  # [T, N] float32: value of obs[t]
+    # Value of the state that followed in truth: values[t + 1] inside an
+    # episode, that of the terminal observation at a time limit, 0 at an end.
+    next_values: np.ndarray  # [T, N] float32
+    neglogps: np.ndarray  # [T, N] float32: -log p(actions[t])
+    episodes: list  # info["episode"] of every episode that ended, in order
+
+
+class Runner:
+    """Steps ``env`` with ``model``, ``nsteps`` at a time, and goes on where it was.
+
+    Args:
+        env: a VecEnv; it is reset here.
+        model: has ``step``, ``value`` and ``initial_state``.
+        nsteps: steps of each environment in a rollout (T).
+    """
+
+    def __init__(self, env, model, nsteps):
+        self.env = env
+        self.model = model
+        self.nsteps = nsteps
+        self.obs = env.reset()
+        self.states = model.initial_state
+        self.dones = np.zeros(env.num_envs, bool)
+
+    def run(self) -> Rollout:
+        """Plays ``nsteps`` steps and returns them."""
+        steps, episodes, cut_short = [], [], []
+        for t in range(self.nsteps):
+            obs = backend.to_device(self.obs)
+            actions, values, self.states, neglogps = self.model.step(
+                obs, S=self.states, M=self.dones
+            )
+            self.obs, rewards, self.dones, infos = self.env.step(actions)
+            steps.append((obs, actions, rewards, self.dones, values, neglogps))
+            for i, info in enumerate(infos):
+                if "episode" in info:
+                    episodes.append(info["episode"])
+                if self.dones[i] and info.get("TimeLimit.truncated"):
+                    cut_short.append((t, i, info["terminal_observation"]))
+        obs, actions, rewards, dones, values, neglogps = zip(*steps)
+        dones = np.stack(dones)
+        last_values = self.model.value(self.obs, S=self.states, M=self.dones)
+        next_values = np.where(dones, 0, np.stack([*values[1:], last_values]))
+        for t, i, terminal_obs in cut_short:
+            next_values[t, i] = self.value_of_one(terminal_obs)
+        return Rollout(
+            ops.stack(obs),
+            np.stack(actions),
+            np.stack(rewards),
+            dones,
+            np.stack(values),
+            next_values,
+            np.stack(neglogps),
+            episodes,
+        )
+
+    def value_of_one(self, obs) -> float:
+        """Returns the value of one observation, that of a time limit."""
+        # A whole batch, because another shape would be compiled anew.
+        batch = np.broadcast_to(obs, (self.env.num_envs, *np.shape(obs)))
+        return self.model.value(batch, S=self.states, M=self.dones)[0]

@@ -1,0 +1,52 @@
+"""Schedules: factors as functions of the fraction of training done, 0 to 1."""
+
+from baselines.common.errors import UserValueError, suggest
+
+
+def constant(progress):
+    """1 throughout."""
+    return 1.0
+
+
+def linear(progress):
+    """From 1 down to 0."""
+    return 1.0 - progress
+
+
+def middle_drop(progress):
+    """Linear for the first quarter, then 0.075."""
+    return 1.0 - progress if progress <= 0.25 else 0.075
+
+
+def double_linear_con(progress):
+    """Linear at twice the speed, and 0.125 from where that is reached."""
+    return max(1.0 - 2.0 * progress, 0.125)
+
+
+def double_middle_drop(progress):
+    """Linear for the first quarter, 0.075 to three quarters, then 0.125."""
+    if progress <= 0.25:
+        return 1.0 - progress
+    return 0.075 if progress <= 0.75 else 0.125
+
+
+SCHEDULES = {
+    fn.__name__: fn
+    for fn in (constant, linear, middle_drop, double_linear_con, double_middle_drop)
+}
+
+
+def find_schedule(schedule):
+    """Returns the schedule of that name, or ``schedule`` if it is a function.
+
+    Raises:
+        UserValueError: if there is none of that name.
+    """
+    if callable(schedule):
+        return schedule
+    if schedule not in SCHEDULES:
+        raise UserValueError(
+            f"unknown schedule {schedule!r}{suggest(str(schedule), SCHEDULES)} "
+            f"(known: {', '.join(SCHEDULES)})"
+        )
+    return SCHEDULES[schedule]

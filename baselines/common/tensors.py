@@ -1,0 +1,58 @@
+"""Named arrays in a safetensors file: loading one never runs code from it."""
+
+import json
+import os
+import tempfile
+
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
+
+from baselines.common.errors import UserFileError, UserValueError
+
+
+def save_tensors(path, tensors, metadata) -> None:
+    """Writes arrays and JSON metadata to one file, all of it or nothing.
+
+    Args:
+        path: where to; missing folders are made, an old file is replaced.
+        tensors: a dict of NumPy arrays by name.
+        metadata: a dict of JSON values.
+    """
+    path = os.path.abspath(os.path.expanduser(path))
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    data = save(tensors, {"json": json.dumps(metadata)})
+    file, temporary = tempfile.mkstemp(dir=os.path.dirname(path))
+    try:
+        with os.fdopen(file, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def load_tensors(path):
+    """Reads what ``save_tensors`` wrote.
+
+    Returns:
+        (tensors, metadata), as they were given.
+
+    Raises:
+        UserFileError: if the file is missing or cannot be read.
+        UserValueError: if it is damaged or something else.
+    """
+    path = os.path.expanduser(path)
+    if not os.path.isfile(path):
+        raise UserFileError(f"there is no saved model at {path}")
+    try:
+        with safe_open(path, framework="np") as file:
+            metadata = json.loads(file.metadata()["json"])
+            return {name: file.get_tensor(name) for name in file.keys()}, metadata
+    except OSError as error:
+        raise UserFileError(f"cannot read {path}: {error.strerror}") from None
+    except (SafetensorError, TypeError, KeyError, ValueError) as error:
+        raise UserValueError(
+            f"{path} is not a saved model, or is damaged ({error})"
+        ) from None

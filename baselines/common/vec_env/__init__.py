@@ -1,0 +1,17 @@
+"""Several environments stepped as one."""
+
+from baselines.common.vec_env.dummy_vec_env import DummyVecEnv
+from baselines.common.vec_env.subproc_vec_env import SubprocVecEnv, WorkerError
+from baselines.common.vec_env.vec_env import VecEnv, VecEnvWrapper
+from baselines.common.vec_env.vec_frame_stack import VecFrameStack
+from baselines.common.vec_env.vec_monitor import VecMonitor
+
+__all__ = [
+    "DummyVecEnv",
+    "SubprocVecEnv",
+    "VecEnv",
+    "VecEnvWrapper",
+    "VecFrameStack",
+    "VecMonitor",
+    "WorkerError",
+]

@@ -1,0 +1,50 @@
+"""Environments in the caller's own process, one after another."""
+
+import numpy as np
+
+from baselines.common.vec_env.vec_env import VecEnv, step_and_reset
+
+
+class DummyVecEnv(VecEnv):
+    """Runs environments in series in this process.
+
+    Right for one environment, for debugging, and where a step takes
+    microseconds, so that a pipe would cost more than it saves.
+
+    Args:
+        env_fns: functions without arguments, each of which makes a Gymnasium
+            environment.
+    """
+
+    def __init__(self, env_fns):
+        self.envs = [env_fn() for env_fn in env_fns]
+        env = self.envs[0]
+        super().__init__(len(self.envs), env.observation_space, env.action_space)
+        space = self.observation_space
+        self._obs = np.zeros((self.num_envs, *space.shape), space.dtype)
+        self._rewards = np.zeros(self.num_envs, np.float32)
+        self._dones = np.zeros(self.num_envs, bool)
+        self._actions = None
+
+    def reset(self):
+        for i, env in enumerate(self.envs):
+            self._obs[i], _ = env.reset()
+        return self._obs.copy()
+
+    def step_async(self, actions):
+        self._actions = actions
+
+    def step_wait(self):
+        infos = []
+        for i, env in enumerate(self.envs):
+            obs, reward, done, info = step_and_reset(env, self._actions[i])
+            self._obs[i], self._rewards[i], self._dones[i] = obs, reward, done
+            infos.append(info)
+        return self._obs.copy(), self._rewards.copy(), self._dones.copy(), infos
+
+    def get_images(self):
+        return [env.render() for env in self.envs]
+
+    def close(self):
+        for env in self.envs:
+            env.close()

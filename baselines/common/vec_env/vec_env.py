@@ -1,0 +1,137 @@
+"""The interface that every algorithm steps, and its wrapper base class."""
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+
+class VecEnv(ABC):
+    """``num_envs`` environments that step together and reset themselves.
+
+    Where an episode ends, the observation returned is the first of the next
+    episode, and ``infos[i]`` holds ``terminal_observation``, the last of the
+    one that ended, and ``TimeLimit.truncated``, whether a limit cut it short.
+    Arrays that are returned belong to the caller; no later step changes them.
+
+    Attributes:
+        num_envs: how many environments there are (N).
+        observation_space: Gymnasium space of one environment.
+        action_space: Gymnasium space of one environment.
+    """
+
+    metadata = {"render_modes": ["human", "rgb_array"]}
+
+    def __init__(self, num_envs, observation_space, action_space):
+        self.num_envs = num_envs
+        self.observation_space = observation_space
+        self.action_space = action_space
+
+    @abstractmethod
+    def reset(self) -> np.ndarray:
+        """Starts a new episode everywhere; returns observations, [N, *shape]."""
+
+    @abstractmethod
+    def step_async(self, actions) -> None:
+        """Sends actions, [N, *shape], without waiting for the results."""
+
+    @abstractmethod
+    def step_wait(self):
+        """Waits for the step that was sent.
+
+        Returns:
+            obs [N, *shape], rewards [N] float32, dones [N] bool, and infos, a
+            list of N dicts.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Frees everything; closing twice is allowed."""
+
+    @abstractmethod
+    def get_images(self) -> list:
+        """Returns an RGB frame [height, width, 3] of every environment."""
+
+    def step(self, actions):
+        """Steps every environment once; see ``step_wait`` for what it returns."""
+        self.step_async(actions)
+        return self.step_wait()
+
+    def render(self) -> np.ndarray:
+        """Returns the frames of all environments tiled into one image."""
+        return tile_images(self.get_images())
+
+    @property
+    def unwrapped(self):
+        return self
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc_info):
+        self.close()
+
+
+class VecEnvWrapper(VecEnv):
+    """A VecEnv around another; unknown public attributes are the inner one's."""
+
+    def __init__(self, venv, observation_space=None, action_space=None):
+        self.venv = venv
+        super().__init__(
+            venv.num_envs,
+            observation_space or venv.observation_space,
+            action_space or venv.action_space,
+        )
+
+    def reset(self):
+        return self.venv.reset()
+
+    def step_async(self, actions):
+        self.venv.step_async(actions)
+
+    def step_wait(self):
+        return self.venv.step_wait()
+
+    def close(self):
+        self.venv.close()
+
+    def get_images(self):
+        return self.venv.get_images()
+
+    @property
+    def unwrapped(self):
+        return self.venv.unwrapped
+
+    def __getattr__(self, name):
+        if name.startswith("_") or name == "venv":
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+        return getattr(self.venv, name)
+
+
+def step_and_reset(env, action):
+    """Steps one Gymnasium environment and resets it in the same step if it ended.
+
+    Returns:
+        obs, reward, done, info, as one row of ``VecEnv.step_wait``.
+    """
+    obs, reward, terminated, truncated, info = env.step(action)
+    done = bool(terminated or truncated)
+    if done:
+        info = {
+            **info,
+            "terminal_observation": obs,
+            "TimeLimit.truncated": bool(truncated and not terminated),
+        }
+        obs, _ = env.reset()
+    return obs, reward, done, info
+
+
+def tile_images(images) -> np.ndarray:
+    """Lays N images [height, width, 3] out in a near-square grid."""
+    images = np.asarray(images)
+    count, height, width, channels = images.shape
+    rows = int(np.ceil(np.sqrt(count)))
+    columns = int(np.ceil(count / rows))
+    grid = np.zeros((rows * columns, height, width, channels), images.dtype)
+    grid[:count] = images
+    grid = grid.reshape(rows, columns, height, width, channels).swapaxes(1, 2)
+    return grid.reshape(rows * height, columns * width, channels)

@@ -1,0 +1,56 @@
+"""Episode results of a whole VecEnv."""
+
+import time
+
+import numpy as np
+
+from baselines.bench.monitor import ResultsWriter, episode_result
+from baselines.common.vec_env.vec_env import VecEnvWrapper
+
+
+class VecMonitor(VecEnvWrapper):
+    """Puts ``info["episode"]`` at the end of every episode of any VecEnv.
+
+    For environments that are not under a Monitor of their own; the result is
+    what this VecEnv gives, after all wrappers below.
+
+    Args:
+        venv: the VecEnv.
+        filename: path of one file for all environments, without
+            ``.monitor.csv``, or None.
+        info_keywords: names in the last step's info to record as well.
+    """
+
+    def __init__(self, venv, filename=None, info_keywords=()):
+        super().__init__(venv)
+        self.info_keywords = info_keywords
+        self.t_start = time.time()
+        self.writer = None
+        if filename is not None:
+            header = {"t_start": self.t_start}
+            self.writer = ResultsWriter(filename, header, info_keywords)
+        self.returns = np.zeros(venv.num_envs)
+        self.lengths = np.zeros(venv.num_envs, int)
+
+    def reset(self):
+        self.returns[:] = 0
+        self.lengths[:] = 0
+        return self.venv.reset()
+
+    def step_wait(self):
+        obs, rewards, dones, infos = self.venv.step_wait()
+        self.returns += rewards
+        self.lengths += 1
+        for i in np.flatnonzero(dones):
+            result = episode_result(self.returns[i], self.lengths[i], self.t_start)
+            infos[i] = {**infos[i], "episode": result}
+            self.returns[i] = self.lengths[i] = 0
+            if self.writer:
+                extra = {key: infos[i][key] for key in self.info_keywords}
+                self.writer.write_row({**result, **extra})
+        return obs, rewards, dones, infos
+
+    def close(self):
+        if self.writer:
+            self.writer.close()
+        self.venv.close()

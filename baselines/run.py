@@ -1,0 +1,364 @@
+"""The command line: ``python -m baselines.run --alg=ALG --env=ENV``.
+
+Finds ``learn()`` by the algorithm's name, builds the environment, trains,
+saves, plays. An algorithm is any folder ``<name>/<name>.py`` with a function
+``learn``; ``--alg=my_pkg.my_alg`` runs one from outside this package.
+"""
+
+import contextlib
+import importlib
+import importlib.util
+import os
+import platform
+import shlex
+import sys
+from argparse import SUPPRESS
+from importlib import metadata
+
+import numpy as np
+
+import baselines
+from baselines import logger
+from baselines.common import cli
+from baselines.common.envs import find_env_type, find_spec, make_env, make_vec_env
+from baselines.common.errors import (
+    MissingDependency,
+    UserError,
+    UserTypeError,
+    UserValueError,
+    suggest,
+)
+from baselines.common.vec_env import VecFrameStack
+
+# What main() itself gives to learn(), from arguments that all algorithms share.
+SHARED = {"env", "network", "seed", "total_timesteps", "load_path"}
+FRAME_STACK = {"atari": 4}  # by environment type
+VERSIONS_OF = "tensorflow", "keras", "gymnasium", "ale-py", "numpy"
+
+
+def main(argv=None):
+    """Runs one command line.
+
+    Args:
+        argv: arguments after the program's name; None for ``sys.argv``.
+
+    Returns:
+        The trained model.
+
+    Raises:
+        SystemExit: status 2, after one line on stderr, for a mistake in ``argv``.
+    """
+    argv = sys.argv[1:] if argv is None else list(argv)
+    try:
+        return run(argv)
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        raise SystemExit(2) from None
+
+
+def run(argv):
+    """Trains, saves and plays as ``argv`` says; returns the model."""
+    args, spec, learn, settings = parse(argv)
+    seed = args.seed
+    if seed is None:
+        seed = int(np.random.SeedSequence().generate_state(1)[0] >> 1)
+    config = {
+        "alg": args.alg,
+        "env": args.env,
+        "settings": settings,
+        "seed": seed,
+        "command": shlex.join(["python", "-m", "baselines.run", *argv]),
+        "versions": versions(),
+    }
+    training = settings["total_timesteps"] > 0
+    env_args = dict(env_type=args.env_type, seed=seed)
+    with contextlib.ExitStack() as stack:
+        if training:
+            logger.configure(args.log_path, config=config)
+            stack.callback(logger.close)
+        env = build_env(
+            spec,
+            num_env=args.num_env,
+            reward_scale=args.reward_scale,
+            log_dir=logger.get_dir() if training else None,
+            **env_args,
+        )
+        stack.callback(env.close)
+        model = learn(env=env, seed=seed, **settings)
+        if training:
+            path = args.save_path or os.path.join(logger.get_dir(), "model.safetensors")
+            model.save(path)
+            tell_what_next(args, os.path.expanduser(path))
+    if args.play:
+        env_kwargs = {"render_mode": "human"}
+        with build_env(spec, env_kwargs=env_kwargs, **env_args) as env:
+            play(model, env)
+    return model
+
+
+def parse(argv):
+    """Reads and checks a command line before anything is built.
+
+    Returns:
+        the shared arguments, the environment's Gymnasium spec, ``learn``, and
+        its arguments: signature < defaults.py < command line.
+    """
+    parser = shared_parser(add_help=False)
+    early, _ = parser.parse_known_args([arg for arg in argv if arg != "--help"])
+    wants_help = "--help" in argv or "-h" in argv
+    if early.alg is None and wants_help:
+        shared_parser().parse_args(["--help"])
+    for name in ("alg", "env"):
+        if getattr(early, name) is None and not wants_help:
+            raise UserValueError(f"--{name} is required; see --help")
+    module = find_algorithm(early.alg)
+    spec, network, defaults = None, early.network, {}
+    if early.env is not None:
+        spec = find_spec(early.env)
+        early.env_type = early.env_type or find_env_type(spec)
+        defaults = find_defaults(module, early.env_type)
+        if not wants_help:
+            check_shared(early, spec)
+            network = network or defaults.get("network") or network_for(spec, early)
+    # Keras is imported from here on.
+    from baselines.common.models import find_network
+
+    learn = importlib.import_module(module).learn
+    env_defaults = defaults.pop("env", {})
+    arguments = cli.function_arguments(learn, leave_out=SHARED)
+    parser = shared_parser()
+    cli.add_function_arguments(
+        parser, f"arguments of {early.alg}", arguments, learn, defaults
+    )
+    network_arguments = {}
+    if network is not None:
+        builder = find_network(network)
+        network_arguments = cli.function_arguments(builder, leave_out=arguments)
+        title = f"arguments of the network {network}"
+        cli.add_function_arguments(parser, title, network_arguments, builder, defaults)
+    args, unknown = parser.parse_known_args(argv)
+    if unknown:
+        flag = unknown[0].split("=")[0]
+        known = [f"--{name}" for name in vars(args)]
+        known += [f"--{name}" for name in (*arguments, *network_arguments)]
+        raise UserValueError(f"unknown argument {flag}{suggest(flag, known)}")
+    check_defaults(module, early.env_type, defaults, arguments, network_arguments)
+    args.env_type = early.env_type
+    if args.num_env is None:
+        args.num_env = env_defaults.get("num_env", 1)
+    settings = {**defaults, "network": network, "load_path": args.load_path}
+    settings["total_timesteps"] = args.num_timesteps
+    for name in (*arguments, *network_arguments):
+        if name in vars(args):
+            settings[name] = getattr(args, name)
+    return args, spec, learn, settings
+
+
+def shared_parser(add_help=True):
+    """Returns a parser of the arguments that do not depend on the algorithm."""
+    parser = cli.OneLineErrorParser(
+        prog="python -m baselines.run",
+        description="Train an agent by reinforcement learning, save it, play it.",
+        epilog=f"algorithms: {', '.join(list_algorithms())}\n"
+        "--alg=ALG --help shows an algorithm's own arguments; with --env and "
+        "--network, also\ntheir defaults and the network's.",
+        add_help=add_help,
+    )
+    add = parser.add_argument
+    add("--alg", help="algorithm, or my_pkg.my_alg for one of your own (required)")
+    add("--env", help="environment id, or module:EnvId (required)")
+    add("--env_type", help="kind of environment, if it is not what is detected")
+    add("--seed", type=cli.value_parser(int), help="default: a random one")
+    add(
+        "--num_timesteps",
+        type=count_parser(minimum=0),
+        default=int(1e6),
+        help="agent steps over all environments (default: 1e6)",
+    )
+    add(
+        "--network",
+        help="mlp, cnn, cnn_small, conv_only, or module:function (default: the "
+        "algorithm's for this kind of environment, else cnn for images and mlp)",
+    )
+    add("--gamestate", help="state of a retro game to start in")
+    add(
+        "--num_env",
+        type=count_parser(minimum=1),
+        help="environments that step together (default: the algorithm's for this "
+        "kind of environment, else 1)",
+    )
+    add(
+        "--reward_scale",
+        type=cli.value_parser(float),
+        default=1.0,
+        help="factor on the rewards, above the monitor (default: 1.0)",
+    )
+    add("--save_path", help="where to save the model (default: in the log folder)")
+    add("--load_path", help="a saved model to start from")
+    add("--save_video_interval", type=count_parser(minimum=0), default=0, help=SUPPRESS)
+    add("--save_video_length", type=count_parser(minimum=0), default=200, help=SUPPRESS)
+    add(
+        "--log_path",
+        help="folder of the run's files (default: $OPENAI_LOGDIR, else a new one in "
+        "the temporary folder)",
+    )
+    add(
+        "--play",
+        action="store_true",
+        help="play in a window afterwards; --num_timesteps=0 plays at once",
+    )
+    return parser
+
+
+def count_parser(minimum):
+    """Returns a parser of whole numbers (also like 1e6) of at least ``minimum``."""
+    parse_integer = cli.value_parser(int)
+
+    def parse_count(text):
+        count = parse_integer(text)
+        if count < minimum:
+            raise UserValueError(f"expected at least {minimum}, received {text}")
+        return count
+
+    return parse_count
+
+
+def list_algorithms() -> list:
+    """Returns the names of the algorithms in this package."""
+    folder = os.path.dirname(baselines.__file__)
+    return sorted(
+        name
+        for name in os.listdir(folder)
+        if os.path.isfile(os.path.join(folder, name, f"{name}.py"))
+    )
+
+
+def find_algorithm(alg) -> str:
+    """Returns the module that has ``learn``, without importing it.
+
+    Args:
+        alg: a folder of this package, or ``my_pkg.my_alg``.
+    """
+    package = alg if "." in alg else f"baselines.{alg}"
+    module = f"{package}.{package.rpartition('.')[2]}"
+    try:
+        found = importlib.util.find_spec(module)
+    except ModuleNotFoundError as error:
+        if not f"{module}.".startswith(f"{error.name}."):
+            raise MissingDependency(f"algorithm {alg!r}: {error}") from None
+        found = None
+    if found is None:
+        raise UserValueError(
+            f"unknown algorithm {alg!r}{suggest(alg, list_algorithms())} "
+            f"(known: {', '.join(list_algorithms())}; one of your own: my_pkg.my_alg)"
+        )
+    return module
+
+
+def find_defaults(module, env_type) -> dict:
+    """Returns what the algorithm's defaults.py says of an environment type."""
+    name = f"{module.rpartition('.')[0]}.defaults"
+    if importlib.util.find_spec(name) is None:
+        return {}
+    return getattr(importlib.import_module(name), env_type, dict)()
+
+
+def check_defaults(module, env_type, defaults, *known) -> None:
+    """Raises if defaults.py has a key that nothing takes."""
+    names = {name for arguments in known for name in arguments} | {"network"}
+    for key in defaults:
+        if key not in names:
+            raise UserTypeError(
+                f"{module.rpartition('.')[0]}.defaults.{env_type}() sets {key!r}, "
+                f"which learn() does not take{suggest(key, names)}"
+            )
+
+
+def check_shared(args, spec) -> None:
+    """Raises if an argument cannot be used with the others or on this machine."""
+    if args.save_video_interval != 0 or args.save_video_length != 200:
+        raise UserValueError("recording videos is not implemented yet")
+    if args.gamestate is not None:
+        raise UserValueError(
+            f"--gamestate is for retro games, which are not implemented yet; "
+            f"{spec.id} is of type {args.env_type}"
+        )
+    if args.save_path is not None:
+        path = os.path.abspath(os.path.expanduser(args.save_path))
+        if os.path.isdir(path):
+            raise UserValueError(f"--save_path has to name a file; {path} is a folder")
+        logger.check_writable(os.path.dirname(path))
+    if args.play:
+        check_display()
+
+
+def network_for(spec, args) -> str:
+    """Returns the name of the usual network for an environment's observations."""
+    with contextlib.closing(make_env(spec, args.env_type)) as env:
+        observation_space = env.observation_space
+    from baselines.common.models import default_network
+
+    return default_network(observation_space)
+
+
+def build_env(spec, env_type, **kwargs):
+    """Returns the environments of a run, with stacked frames where that is usual."""
+    env = make_vec_env(spec, env_type, **kwargs)
+    if env_type in FRAME_STACK:
+        env = VecFrameStack(env, FRAME_STACK[env_type])
+    return env
+
+
+def versions() -> dict:
+    """Returns the versions that a result may depend on."""
+    found = {"python": platform.python_version(), "baselines": baselines.__version__}
+    return {**found, **{name: metadata.version(name) for name in VERSIONS_OF}}
+
+
+def tell_what_next(args, model_path) -> None:
+    """Prints where things are and how to go on."""
+    command = f"python -m baselines.run --alg={args.alg} --env={args.env}"
+    longer = f"--num_timesteps={10 * args.num_timesteps:.0e}"
+    logger.log(
+        f"Log files: {logger.get_dir()}\n"
+        f"Model: {model_path}\n"
+        f"Train longer: {command} {longer}\n"
+        f"Go on from here: {command} --load_path={shlex.quote(model_path)}\n"
+        f"Play: {command} --num_timesteps=0 --load_path={shlex.quote(model_path)} --play"
+    )
+
+
+def check_display() -> None:
+    """Raises if there is no screen to play on."""
+    if sys.platform.startswith("linux") and not any(
+        os.environ.get(name)
+        for name in ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER")
+    ):
+        raise UserValueError(
+            "--play opens a window, but there is no display: neither DISPLAY nor "
+            "WAYLAND_DISPLAY is set (over ssh, try ssh -X)"
+        )
+
+
+def play(model, env, games=None) -> None:
+    """Lets a model play in its window and prints the score of each game.
+
+    Args:
+        model: has ``step`` and ``initial_state``.
+        env: a VecEnv of one environment that renders itself.
+        games: how many; None for as many as there are until Ctrl-C.
+    """
+    obs, states, dones = env.reset(), model.initial_state, np.zeros(1, bool)
+    played = 0
+    with contextlib.suppress(KeyboardInterrupt):
+        while games is None or played < games:
+            actions, _, states, _ = model.step(obs, S=states, M=dones)
+            obs, _, dones, infos = env.step(actions)
+            if "episode" in infos[0]:
+                played += 1
+                episode = infos[0]["episode"]
+                print(f"game {played}: score {episode['r']:g}, {episode['l']} steps")
+
+
+if __name__ == "__main__":
+    main()
