@@ -200,7 +200,7 @@ def configure(dir=None, format_strs=None, config=None) -> None:
 
 
 def check_writable(folder) -> None:
-    """Raises UserFileError unless files could be made in ``folder``, now missing or not."""
+    """Raises UserFileError if no file could be made in ``folder``, there or not."""
     existing = folder
     while not os.path.lexists(existing):
         existing = os.path.dirname(existing)

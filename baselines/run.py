@@ -12,7 +12,7 @@ import os
 import platform
 import shlex
 import sys
-from argparse import SUPPRESS
+from argparse import SUPPRESS, ArgumentTypeError
 from importlib import metadata
 
 import numpy as np
@@ -119,8 +119,8 @@ def parse(argv):
         defaults = find_defaults(module, early.env_type)
         if not wants_help:
             check_shared(early, spec)
-            network = network or defaults.get("network") or network_for(spec, early)
-    # Keras is imported from here on.
+        network = network or defaults.get("network") or network_for(spec, early)
+    cli.import_quietly("baselines.common.backend")
     from baselines.common.models import find_network
 
     learn = importlib.import_module(module).learn
@@ -217,7 +217,7 @@ def count_parser(minimum):
     def parse_count(text):
         count = parse_integer(text)
         if count < minimum:
-            raise UserValueError(f"expected at least {minimum}, received {text}")
+            raise ArgumentTypeError(f"expected at least {minimum}, received {text}")
         return count
 
     return parse_count
@@ -296,6 +296,7 @@ def network_for(spec, args) -> str:
     """Returns the name of the usual network for an environment's observations."""
     with contextlib.closing(make_env(spec, args.env_type)) as env:
         observation_space = env.observation_space
+    cli.import_quietly("baselines.common.backend")
     from baselines.common.models import default_network
 
     return default_network(observation_space)
@@ -318,13 +319,13 @@ def versions() -> dict:
 def tell_what_next(args, model_path) -> None:
     """Prints where things are and how to go on."""
     command = f"python -m baselines.run --alg={args.alg} --env={args.env}"
-    longer = f"--num_timesteps={10 * args.num_timesteps:.0e}"
+    load = f"--load_path={shlex.quote(model_path)}"
     logger.log(
         f"Log files: {logger.get_dir()}\n"
         f"Model: {model_path}\n"
-        f"Train longer: {command} {longer}\n"
-        f"Go on from here: {command} --load_path={shlex.quote(model_path)}\n"
-        f"Play: {command} --num_timesteps=0 --load_path={shlex.quote(model_path)} --play"
+        f"Train longer: {command} --num_timesteps={10 * args.num_timesteps:.0e}\n"
+        f"Go on from here: {command} {load}\n"
+        f"Play: {command} {load} --num_timesteps=0 --play"
     )
 
 

@@ -7,7 +7,6 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-
 import numpy as np
 from keras import ops
 
@@ -20,7 +19,12 @@ from baselines.common.policies import Policy
 from baselines.common.returns import explained_variance, n_step
 from baselines.common.runners import Runner
 from baselines.common.schedules import find_schedule
-from baselines.common.training import count_updates, make_seed, mean_of
+from baselines.common.training import (
+    check_at_least,
+    count_updates,
+    make_seed,
+    mean_of,
+)
 
 
 def a2c_loss(params, values, actions, advantages, returns, *, distribution, c_v, c_e):
@@ -102,6 +106,7 @@ def learn(
         UserError: see ``common/errors.py``; before anything is written
     """
     check_keywords(network, network_kwargs, learn)
+    check_at_least(1, nsteps=nsteps, log_interval=log_interval)
     seed = make_seed(seed)
     env = as_vec_env(env, seed)
     policy = Policy(

@@ -107,7 +107,7 @@ class NoopResetEnv(gym.Wrapper):
 
 
 class MaxAndSkipEnv(gym.Wrapper):
-    """Repeats each action ``skip`` times and returns the maximum of the last two frames.
+    """Repeats each action ``skip`` times and shows the last two frames' maximum.
 
     The maximum undoes the flicker of games that draw an object in every other
     frame only. Rewards are summed. A game that ends on the way shows its last

@@ -2,9 +2,12 @@
 
 import argparse
 import ast
+import importlib
 import inspect
+import os
 import re
 import sys
+import tempfile
 import types
 import typing
 from collections.abc import Callable
@@ -167,6 +170,27 @@ NAMES = {
     str: "text",
     type(None): "none",
 }
+
+
+def import_quietly(module):
+    """Imports a module; what it writes to stderr is shown only if it fails.
+
+    TensorFlow's notes on the processor pass by every setting that should
+    silence them.
+    """
+    sys.stderr.flush()
+    stderr = os.dup(2)
+    with tempfile.TemporaryFile() as notes:
+        os.dup2(notes.fileno(), 2)
+        try:
+            importlib.import_module(module)
+        except BaseException:
+            notes.seek(0)
+            os.write(stderr, notes.read())
+            raise
+        finally:
+            os.dup2(stderr, 2)
+            os.close(stderr)
 
 
 def argument_meanings(fn) -> dict:

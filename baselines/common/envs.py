@@ -15,6 +15,7 @@ from baselines.common.errors import (
     suggest,
 )
 from baselines.common.vec_env import DummyVecEnv, SubprocVecEnv, VecEnv, VecMonitor
+from baselines.common.vec_env.gymnasium_vec_env import GymnasiumVecEnv
 
 # Packages that register environments of their own, by the type they stand for.
 EMULATORS = {"ale_py": "atari"}
@@ -177,19 +178,16 @@ def as_vec_env(env, seed=None) -> VecEnv:
     """Returns ``env``, whatever an algorithm was given, as a VecEnv.
 
     Args:
-        env: a VecEnv (ours or of the same interface), or a Gymnasium Env,
-            which is put in a DummyVecEnv under a VecMonitor and gets no game
-            wrappers.
-        seed: of a Gymnasium Env; a VecEnv comes seeded.
+        env: a VecEnv (ours or of the same interface), a Gymnasium Env, or a
+            Gymnasium VectorEnv with same-step resets. The last two get a
+            VecMonitor, and no game wrappers.
+        seed: of a Gymnasium environment; a VecEnv comes seeded.
 
     Raises:
         UserTypeError: for anything else, with the remedy.
     """
     if isinstance(env, gym.vector.VectorEnv):
-        raise UserTypeError(
-            "Gymnasium VectorEnvs are not supported yet; give learn() the "
-            "environments as SubprocVecEnv([function, ...])"
-        )
+        return VecMonitor(GymnasiumVecEnv(env, seed))
     if isinstance(env, gym.Env):
         env.reset(seed=seed)
         return VecMonitor(DummyVecEnv([lambda: env]))

@@ -9,13 +9,14 @@ channels] already scaled to [0, 1]: a network never divides by 255.
 
 import importlib
 import inspect
-import math
 
 import keras
 from keras import layers
 
 from baselines.common.envs import is_image
 from baselines.common.errors import UserTypeError, UserValueError, suggest
+
+GAIN = 2**0.5  # of orthogonal weights before a ReLU; OpenAI Baselines' for tanh too
 
 
 def mlp(
@@ -86,7 +87,7 @@ def conv_only(convs: list = [(32, 8, 4), (64, 4, 2), (64, 3, 1)]):  # noqa: B006
     return keras.Sequential([*stack, layers.Flatten(data_format="channels_last")])
 
 
-def dense(units, activation=None, gain=math.sqrt(2)):
+def dense(units, activation=None, gain=GAIN):
     """Returns a dense layer with orthogonal weights of the given gain."""
     return layers.Dense(
         units, activation, kernel_initializer=keras.initializers.Orthogonal(gain)
@@ -102,7 +103,7 @@ def conv(filters, kernel_size, strides):
         activation="relu",
         # A user's keras.json may say channels_first.
         data_format="channels_last",
-        kernel_initializer=keras.initializers.Orthogonal(math.sqrt(2)),
+        kernel_initializer=keras.initializers.Orthogonal(GAIN),
     )
 
 

@@ -60,7 +60,8 @@ class Policy:
             self.parts["value_network"] = build(**network_kwargs or {})
         elif value_network != "shared":
             raise UserValueError(
-                f"value_network has to be 'shared' or 'copy', received {value_network!r}"
+                "value_network has to be 'shared' or 'copy', received "
+                f"{value_network!r}"
             )
         self.parts["vf"] = dense(1, gain=1.0)
         self._make_variables(network)
@@ -152,7 +153,7 @@ class Policy:
     def save(self, path) -> None:
         """Writes all variables to one safetensors file."""
         tensors = {
-            name: np.asarray(variable)
+            name: ops.convert_to_numpy(variable)
             for name, variable in self.named_variables.items()
         }
         save_tensors(path, tensors, self._description())
@@ -175,7 +176,7 @@ class Policy:
                 )
         shapes = {name: v.shape for name, v in self.named_variables.items()}
         found = {name: tensor.shape for name, tensor in tensors.items()}
-        for name in shapes.keys() | found.keys():
+        for name in sorted(shapes.keys() | found.keys()):
             if shapes.get(name) != found.get(name):
                 raise UserValueError(
                     f"{path} was saved with another network: its {name} has shape "

@@ -49,7 +49,8 @@ def load_tensors(path):
     try:
         with safe_open(path, framework="np") as file:
             metadata = json.loads(file.metadata()["json"])
-            return {name: file.get_tensor(name) for name in file.keys()}, metadata
+            names = file.keys()
+            return {name: file.get_tensor(name) for name in names}, metadata
     except OSError as error:
         raise UserFileError(f"cannot read {path}: {error.strerror}") from None
     except (SafetensorError, TypeError, KeyError, ValueError) as error:

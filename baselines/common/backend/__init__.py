@@ -21,7 +21,7 @@ if keras.backend.backend() != "tensorflow":
         "with KERAS_BACKEND=tensorflow, or add a file to baselines/common/backend"
     )
 
-from baselines.common.backend.tensorflow import (  # noqa: E402
+from baselines.common.backend.tensorflow import (
     compile,
     to_device,
     value_and_grad,

@@ -1,5 +1,6 @@
 """Environments in worker processes, a few in each."""
 
+import contextlib
 import os
 import socket
 import subprocess
@@ -161,10 +162,9 @@ class WorkerProcess:
         self.pipe = Connection(ours.detach())
 
     def send(self, request):
-        try:
+        # If the worker died, receive() says so, with its exit status.
+        with contextlib.suppress(ConnectionError):
             self.pipe.send(request)
-        except ConnectionError:
-            pass  # The worker died; receive() says so, with its exit status.
 
     def receive(self):
         """Returns ("ok", answer), ("error", (index, traceback)) or ("died", status)."""

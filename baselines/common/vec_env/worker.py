@@ -34,7 +34,8 @@ class Worker:
         self.current = 0  # which environment is being run, for error messages
 
     def make(self, env_fns):
-        for self.current, env_fn in enumerate(cloudpickle.loads(env_fns)):
+        for i, env_fn in enumerate(cloudpickle.loads(env_fns)):
+            self.current = i
             self.envs.append(env_fn())
         if "cv2" in sys.modules:
             # There is a worker for every core already.
@@ -46,8 +47,9 @@ class Worker:
         self.obs = np.ndarray(shape, dtype, memory)[start : start + len(self.envs)]
 
     def reset(self):
-        for self.current, env in enumerate(self.envs):
-            self.obs[self.current], _ = env.reset()
+        for i, env in enumerate(self.envs):
+            self.current = i
+            self.obs[i], _ = env.reset()
 
     def step(self, actions):
         rewards = np.zeros(len(self.envs), np.float32)

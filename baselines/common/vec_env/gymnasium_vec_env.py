@@ -1,0 +1,62 @@
+"""A Gymnasium VectorEnv with the interface of a VecEnv."""
+
+import numpy as np
+from gymnasium.vector import AutoresetMode
+
+from baselines.common.errors import UserTypeError
+from baselines.common.vec_env.vec_env import VecEnv
+
+
+class GymnasiumVecEnv(VecEnv):
+    """Adapts a VectorEnv that resets in the step in which an episode ends.
+
+    Args:
+        vector_env: a ``gymnasium.vector.VectorEnv``.
+        seed: of its first reset.
+
+    Raises:
+        UserTypeError: under another reset mode, in which the step after an end
+            belongs to no episode.
+    """
+
+    def __init__(self, vector_env, seed=None):
+        mode = vector_env.metadata.get("autoreset_mode")
+        if mode != AutoresetMode.SAME_STEP:
+            raise UserTypeError(
+                "a VectorEnv has to reset in the same step, because the step after an "
+                "end belongs to no episode otherwise: make it with "
+                f"autoreset_mode=AutoresetMode.SAME_STEP (received {mode})"
+            )
+        super().__init__(
+            vector_env.num_envs,
+            vector_env.single_observation_space,
+            vector_env.single_action_space,
+        )
+        self.vector_env = vector_env
+        self._seed = seed
+        self._actions = None
+
+    def reset(self):
+        obs, _ = self.vector_env.reset(seed=self._seed)
+        self._seed = None
+        return np.array(obs)
+
+    def step_async(self, actions):
+        self._actions = actions
+
+    def step_wait(self):
+        obs, rewards, terminated, truncated, info = self.vector_env.step(self._actions)
+        dones = terminated | truncated
+        infos = [{} for _ in range(self.num_envs)]
+        for i in np.flatnonzero(dones):
+            infos[i] = {
+                "terminal_observation": info["final_obs"][i],
+                "TimeLimit.truncated": bool(truncated[i] and not terminated[i]),
+            }
+        return np.array(obs), rewards.astype(np.float32), dones, infos
+
+    def get_images(self):
+        return list(self.vector_env.render())
+
+    def close(self):
+        self.vector_env.close()

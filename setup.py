@@ -1,0 +1,3 @@
+from setuptools import setup
+
+setup()  # The metadata is in pyproject.toml.

@@ -1,0 +1,217 @@
+"""What every algorithm promises, held for each one that is found."""
+
+import csv
+import importlib
+import inspect
+import os
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from baselines import logger
+from baselines.common import cli
+from baselines.common.envs import make_env, make_vec_env
+from baselines.common.errors import UserTypeError, UserValueError
+from baselines.common.vec_env import DummyVecEnv, SubprocVecEnv
+from baselines.run import find_algorithm, find_defaults, list_algorithms, main
+
+ENV_TYPES = ("atari", "classic_control", "box2d", "mujoco", "toy_text")
+TIME_COLUMNS = {"fps"}
+
+
+@pytest.fixture(params=list_algorithms())
+def alg(request):
+    return request.param
+
+
+@pytest.fixture
+def learn(alg):
+    return importlib.import_module(find_algorithm(alg)).learn
+
+
+@pytest.fixture(autouse=True)
+def log_folder(tmp_path):
+    with logger.scoped_configure(str(tmp_path / "log"), ["csv"]):
+        yield tmp_path / "log"
+
+
+def cartpoles(num_env=2, seed=0):
+    return DummyVecEnv(
+        [lambda i=i: make_env("CartPole-v1", seed=seed + i) for i in range(num_env)]
+    )
+
+
+def read_rows(folder):
+    """Rows of progress.csv without what depends on the clock."""
+    with open(os.path.join(folder, "progress.csv"), newline="") as file:
+        return [
+            {key: value for key, value in row.items() if key not in TIME_COLUMNS}
+            for row in csv.DictReader(file)
+        ]
+
+
+def read_episodes(folder):
+    """(file, return, length) of every episode in the monitor files."""
+    return [
+        (name, *line.split(",")[:2])
+        for name in sorted(os.listdir(folder))
+        if name.endswith("monitor.csv")
+        for line in open(os.path.join(folder, name)).read().splitlines()[2:]
+    ]
+
+
+def test_learn_takes_keywords_and_explains_them(learn):
+    parameters = inspect.signature(learn).parameters
+    shared = ["env", "network", "seed", "total_timesteps", "callback", "load_path"]
+    assert set(shared) <= set(parameters)
+    kinds = {parameter.kind for parameter in parameters.values()}
+    assert kinds == {inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD}
+    assert list(cli.argument_meanings(learn)) == list(parameters)
+    assert all(cli.argument_meanings(learn).values())
+
+
+@pytest.mark.parametrize("env_type", ENV_TYPES)
+def test_defaults_are_arguments_of_learn(alg, learn, env_type):
+    defaults = find_defaults(find_algorithm(alg), env_type)
+    assert set(defaults.pop("env", {})) <= {"num_env"}
+    assert set(defaults) <= set(inspect.signature(learn).parameters)
+
+
+def test_callback_is_called_once_an_update_and_stops(learn):
+    seen = []
+
+    def callback(local_variables, global_variables):
+        assert global_variables["learn"] is learn
+        seen.append(local_variables["nupdates"])
+        return len(seen) == 3
+
+    learn(env=cartpoles(), network="mlp", total_timesteps=1000, callback=callback)
+    assert seen == [1, 2, 3]
+
+
+def test_same_seed_gives_the_same_rows(alg, tmp_path):
+    def rows(folder, seed):
+        folder = str(tmp_path / folder)
+        main(
+            f"--alg={alg} --env=CartPole-v1 --num_timesteps=1000 --num_env=2 "
+            f"--log_interval=20 --seed={seed} --log_path={folder}".split()
+        )
+        return read_rows(folder), read_episodes(folder)
+
+    first, again, other = rows("a", 3), rows("b", 3), rows("c", 4)
+    assert len(first[0]) > 3
+    assert first == again
+    assert first != other
+
+
+@pytest.mark.parametrize(
+    ("env_id", "steps"), [("CartPole-v1", 500), ("PongNoFrameskip-v4", 300)]
+)
+def test_results_do_not_depend_on_the_number_of_workers(learn, tmp_path, env_id, steps):
+    def results(num_workers):
+        folder = str(tmp_path / str(num_workers))
+        with (
+            logger.scoped_configure(folder, ["csv"]),
+            make_vec_env(
+                env_id, num_env=3, seed=5, log_dir=folder, num_workers=num_workers
+            ) as env,
+        ):
+            network = "cnn_small" if "Pong" in env_id else "mlp"
+            model = learn(
+                env=env, network=network, seed=5, total_timesteps=steps, log_interval=5
+            )
+        weights = [np.asarray(v.numpy()) for v in model.variables]
+        return read_rows(folder), read_episodes(folder), weights
+
+    one, three = results(1), results(3)
+    assert one[:2] == three[:2]
+    for a, b in zip(one[2], three[2]):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_saved_model_acts_the_same(learn, tmp_path):
+    path = str(tmp_path / "model")
+    model = learn(env=cartpoles(), network="mlp", total_timesteps=200, seed=0)
+    model.save(path)
+    loaded = learn(
+        env=cartpoles(), network="mlp", total_timesteps=0, seed=1, load_path=path
+    )
+    obs = cartpoles(num_env=2, seed=7).reset()
+    for a, b in zip(
+        model.step(obs, deterministic=True), loaded.step(obs, deterministic=True)
+    ):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_environment_can_be_used_after_learn(learn):
+    env = gym.make("CartPole-v1")
+    learn(env=env, network="mlp", total_timesteps=100)
+    env.reset(seed=0)
+    obs, *_ = env.step(0)
+    assert obs.shape == (4,)
+
+
+def test_same_seed_repeats_a_gymnasium_environment(learn):
+    def returns():
+        episodes = []
+
+        def callback(local_variables, global_variables):
+            episodes[:] = local_variables["episodes"]
+
+        env = gym.make("CartPole-v1")
+        learn(env=env, network="mlp", seed=3, total_timesteps=500, callback=callback)
+        return [(episode["r"], episode["l"]) for episode in episodes]
+
+    assert len(returns()) > 5
+    assert returns() == returns()
+
+
+@pytest.mark.parametrize("vector", [False, True])
+def test_vector_environments_of_gymnasium(learn, vector):
+    if vector:
+        mode = gym.vector.AutoresetMode.SAME_STEP
+        kwargs = {"vector_kwargs": {"autoreset_mode": mode}}
+    else:
+        kwargs = {}
+    env = gym.make_vec("CartPole-v1", 2, vectorization_mode="sync", **kwargs)
+    if vector:
+        learn(env=env, network="mlp", total_timesteps=100)
+    else:
+        with pytest.raises(UserTypeError, match="SAME_STEP"):
+            learn(env=env, network="mlp", total_timesteps=100)
+
+
+def test_unknown_keyword_names_the_nearest(learn):
+    with pytest.raises(UserTypeError, match="did you mean 'gamma'"):
+        learn(env=cartpoles(), network="mlp", gama=0.9)
+    with pytest.raises(UserTypeError, match="did you mean 'num_layers'"):
+        learn(env=cartpoles(), network="mlp", num_layer=3)
+
+
+def test_old_gym_environment_names_the_remedy(learn):
+    class OldEnv:
+        def reset(self):
+            return 0
+
+        def step(self, action):
+            return 0, 0, False, {}
+
+    with pytest.raises(UserTypeError, match=r"gymnasium.*shimmy"):
+        learn(env=OldEnv(), network="mlp")
+
+
+def test_unsupported_spaces_are_named(learn):
+    with pytest.raises(UserTypeError, match=r"action space Box.*not supported"):
+        learn(env=gym.make("Pendulum-v1"), network="mlp")
+
+
+def test_too_few_timesteps_are_refused(learn):
+    with pytest.raises(UserValueError, match="one update takes"):
+        learn(env=cartpoles(), network="mlp", total_timesteps=1)
+
+
+def test_learns_in_worker_processes(learn):
+    env_fns = [lambda: make_env("CartPole-v1", seed=0) for _ in range(3)]
+    with SubprocVecEnv(env_fns) as env:
+        learn(env=env, network="mlp", total_timesteps=200)

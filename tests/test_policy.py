@@ -1,0 +1,324 @@
+"""Networks and policies: one normalisation, shapes, saving and loading."""
+
+import json
+import os
+import pickle
+
+import gymnasium as gym
+import keras
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from baselines.a2c import learn
+from baselines.common import backend
+from baselines.common.envs import make_vec_env
+from baselines.common.errors import UserFileError, UserTypeError, UserValueError
+from baselines.common.models import NETWORKS, check_keywords, cnn, mlp
+from baselines.common.policies import Policy
+from baselines.common.runners import Runner
+from baselines.common.tensors import load_tensors, save_tensors
+from baselines.common.vec_env import DummyVecEnv, VecFrameStack
+
+IMAGE = spaces.Box(0, 255, (84, 84, 4), np.uint8)
+FLAT = spaces.Box(-1, 1, (3,), np.float32)
+ACTIONS = spaces.Discrete(4)
+
+
+class Peak(keras.layers.Layer):
+    """Remembers the largest value that came in."""
+
+    def build(self, input_shape):
+        self.peak = self.add_weight(shape=(), initializer="zeros", trainable=False)
+
+    def call(self, inputs):
+        self.peak.assign(keras.ops.maximum(self.peak, keras.ops.max(inputs)))
+        return inputs
+
+
+def policy_with_peak(observation_space, trunk=cnn):
+    peak = Peak()
+    policy = Policy(
+        observation_space, ACTIONS, lambda: keras.Sequential([peak, *trunk().layers])
+    )
+    return policy, peak
+
+
+def white_image_env():
+    class WhiteImages(gym.Env):
+        observation_space = spaces.Box(0, 255, (40, 40, 3), np.uint8)
+        action_space = ACTIONS
+
+        def reset(self, *, seed=None, options=None):
+            super().reset(seed=seed)
+            return np.full((40, 40, 3), 255, np.uint8), {}
+
+        def step(self, action):
+            return np.full((40, 40, 3), 255, np.uint8), 0.0, False, False, {}
+
+    return WhiteImages()
+
+
+def atari_env():
+    env = make_vec_env("PongNoFrameskip-v4", seed=0)
+    env = VecFrameStack(env, 4)
+    bright = env.step_wait
+
+    def step_wait():
+        obs, *rest = bright()
+        obs[:, 0, 0] = 255  # Pong itself has no white.
+        return obs, *rest
+
+    env.step_wait = step_wait
+    return env
+
+
+@pytest.mark.parametrize(
+    "make", [atari_env, lambda: DummyVecEnv([white_image_env])], ids=["atari", "image"]
+)
+def test_largest_input_of_the_first_convolution_is_one(make):
+    with make() as env:
+        policy, peak = policy_with_peak(env.observation_space)
+        assert float(peak.peak) == 0
+        rollout = Runner(env, policy, nsteps=3).run()
+        assert rollout.obs.dtype == "uint8"
+        assert float(peak.peak) == 1.0
+
+
+def test_float_observations_are_not_scaled():
+    space = spaces.Box(0, 500, (3,), np.float32)
+    policy, peak = policy_with_peak(space, mlp)
+    policy.step(np.full((1, 3), 400, np.float32))
+    assert float(peak.peak) == 400
+
+
+def test_frames_go_to_the_compiled_functions_as_uint8(monkeypatch):
+    dtypes = []
+    original = backend.compile
+
+    def spy(fn, variables):
+        compiled = original(fn, variables)
+
+        def call(*args):
+            frames = [arg for arg in args if arg.shape[-3:] == (40, 40, 3)]
+            dtypes.extend(keras.backend.standardize_dtype(x.dtype) for x in frames)
+            return compiled(*args)
+
+        return call
+
+    monkeypatch.setattr(backend, "compile", spy)
+    learn(env=white_image_env(), network="cnn", total_timesteps=4, nsteps=2)
+    # Two updates, each of two steps, one value of the last state, one training.
+    assert dtypes == ["uint8"] * 8
+
+
+@pytest.mark.parametrize(
+    ("network", "parameters"),
+    [
+        # 8*8*4*32+32 + 4*4*32*64+64 + 3*3*64*64+64 + 3136*512+512
+        ("cnn", 1_684_128),
+        # 8*8*4*8+8 + 4*4*8*16+16 + 1296*128+128
+        ("cnn_small", 170_136),
+        # 8*8*4*32+32 + 4*4*32*64+64 + 3*3*64*64+64
+        ("conv_only", 77_984),
+        # 28224*64+64 + 64*64+64
+        ("mlp", 1_810_560),
+    ],
+)
+def test_size_of_networks(network, parameters):
+    policy = Policy(IMAGE, ACTIONS, network)
+    assert policy.parts["network"].count_params() == parameters
+
+
+def test_conv_only_keeps_the_border():
+    policy = Policy(IMAGE, ACTIONS, "conv_only")
+    assert policy.parts["pi"].input_spec.axes[-1] == 7744  # 11 x 11 x 64
+
+
+def test_weights_are_orthogonal_with_the_gains_of_openai_baselines():
+    policy = Policy(FLAT, ACTIONS, "mlp")
+    for layer, gain in [
+        (policy.parts["network"].layers[3], 2**0.5),
+        (policy.parts["pi"], 0.01),
+        (policy.parts["vf"], 1.0),
+    ]:
+        kernel = np.asarray(layer.kernel)
+        product = kernel.T @ kernel
+        expected = gain**2 * np.eye(len(product))
+        np.testing.assert_allclose(product, expected, atol=1e-5)
+        assert not np.asarray(layer.bias).any()
+
+
+def test_every_network_survives_a_channels_first_configuration(monkeypatch):
+    monkeypatch.setattr(keras.config, "image_data_format", lambda: "channels_first")
+    keras.config.set_image_data_format("channels_first")
+    try:
+        for network in NETWORKS:
+            policy = Policy(IMAGE, ACTIONS, network)
+            assert policy.value(np.zeros((2, 84, 84, 4), np.uint8)).shape == (2,)
+    finally:
+        keras.config.set_image_data_format("channels_last")
+
+
+def test_step_gives_one_row_an_environment():
+    policy = Policy(FLAT, ACTIONS, "mlp", seed=0)
+    obs = np.zeros((5, 3), np.float32)
+    actions, values, states, neglogps = policy.step(obs)
+    assert actions.shape == values.shape == neglogps.shape == (5,)
+    assert states is None
+    assert all(ACTIONS.contains(action) for action in actions)
+    np.testing.assert_allclose(policy.value(obs), values, rtol=1e-6)
+
+
+def test_deterministic_actions_are_the_most_likely():
+    policy = Policy(FLAT, ACTIONS, "mlp", seed=0)
+    obs = np.random.default_rng(0).normal(size=(50, 3)).astype(np.float32)
+    params, _ = policy(obs)
+    actions, *_ = policy.step(obs, deterministic=True)
+    np.testing.assert_array_equal(actions, np.argmax(params, axis=-1))
+
+
+def test_value_network_copy_has_a_trunk_of_its_own():
+    shared = Policy(FLAT, ACTIONS, "mlp")
+    copy = Policy(FLAT, ACTIONS, "mlp", value_network="copy")
+    assert len(copy.trainable_variables) == len(shared.trainable_variables) + 4
+    with pytest.raises(UserValueError, match="'shared' or 'copy', received 'cpoy'"):
+        Policy(FLAT, ACTIONS, "mlp", value_network="cpoy")
+
+
+def test_discrete_observations_become_one_hot():
+    space = spaces.Discrete(3, start=1)
+    policy, peak = policy_with_peak(space, mlp)
+    np.testing.assert_array_equal(
+        policy.scale(np.array([1, 3])), [[1, 0, 0], [0, 0, 1]]
+    )
+    assert policy.step(np.array([1, 2, 3]))[0].shape == (3,)
+
+
+@pytest.mark.parametrize(
+    ("space", "network", "words"),
+    [
+        (FLAT, "cnn", r"'cnn' cannot take observations of shape \(3,\)"),
+        (spaces.Box(0, 255, (3, 84, 84), np.uint8), "cnn", r"shape \(3, 84, 84\)"),
+        (FLAT, "cnm", "did you mean 'cnn'"),
+        (FLAT, "json:no_such_function", "no_such_function"),
+        (FLAT, "no_such_module:cnn", "no_such_module"),
+    ],
+)
+def test_network_that_does_not_fit_is_named(space, network, words):
+    with pytest.raises(UserValueError, match=words):
+        Policy(space, ACTIONS, network)
+
+
+def test_unsupported_observation_space_is_named():
+    with pytest.raises(UserTypeError, match=r"Dict.*FlattenObservation"):
+        Policy(spaces.Dict(a=FLAT), ACTIONS, "mlp")
+
+
+def test_unknown_keyword_names_the_nearest():
+    def learn(*, nsteps):
+        pass
+
+    with pytest.raises(UserTypeError, match="did you mean 'nsteps'"):
+        check_keywords("mlp", {"nstep": 3}, learn)
+    with pytest.raises(UserTypeError, match="did you mean 'num_hidden'"):
+        check_keywords("mlp", {"num_hiden": 3}, learn)
+    with pytest.raises(UserTypeError, match="'width'"):
+        check_keywords(lambda: None, {"width": 3}, learn)
+    check_keywords("mlp", {"num_hidden": 3}, learn)
+
+
+def some_policy(seed=0, **changes):
+    keras.utils.set_random_seed(seed)
+    arguments = dict(
+        observation_space=FLAT, action_space=ACTIONS, network="mlp", algorithm="x.y"
+    )
+    return Policy(**{**arguments, **changes})
+
+
+def test_saved_model_acts_the_same_after_loading(tmp_path):
+    path = tmp_path / "deep" / "model"
+    saved, loaded = some_policy(0), some_policy(1)
+    obs = np.random.default_rng(0).normal(size=(20, 3)).astype(np.float32)
+    assert not np.allclose(saved.value(obs), loaded.value(obs))
+    saved.save(path)
+    loaded.load(path)
+    np.testing.assert_array_equal(saved(obs)[0], loaded(obs)[0])
+    np.testing.assert_array_equal(saved.value(obs), loaded.value(obs))
+    assert os.listdir(path.parent) == ["model"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (dict(algorithm="x.z"), r"algorithm x\.y.*x\.z"),
+        (
+            dict(observation_space=spaces.Box(-1, 1, (4,), np.float32)),
+            r"observation Box\(3,\) float32.*Box\(4,\)",
+        ),
+        (dict(action_space=spaces.Discrete(5)), r"Discrete\(4\).*Discrete\(5\)"),
+        (dict(network_kwargs={"num_hidden": 32}), r"\(3, 64\).*\(3, 32\)"),
+        (dict(network_kwargs={"num_layers": 3}), "another network"),
+        (dict(value_network="copy"), "another network"),
+    ],
+)
+def test_model_of_something_else_is_refused(tmp_path, changes, words):
+    path = tmp_path / "model"
+    some_policy().save(path)
+    with pytest.raises(UserValueError, match=words):
+        some_policy(**changes).load(path)
+
+
+class Exploit:
+    def __reduce__(self):
+        return os.mkdir, ("exploited",)
+
+
+def hostile_files(good):
+    header = json.dumps({"a": {"dtype": "F32", "shape": [9], "data_offsets": [0, 4]}})
+    return {
+        "empty": b"",
+        "truncated": good[:-1],
+        "half a header": good[:20],
+        "oversized header": (2**62).to_bytes(8, "little") + good[8:],
+        "offsets that lie": len(header).to_bytes(8, "little") + header.encode(),
+        "pickle": pickle.dumps(Exploit()),
+        "text": b"hello",
+        "trailing bytes": good + b"x",
+    }
+
+
+@pytest.mark.parametrize("kind", hostile_files(b"x" * 64))
+def test_damaged_or_hostile_file_is_refused(tmp_path, monkeypatch, kind):
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "model"
+    policy = some_policy()
+    policy.save(path)
+    path.write_bytes(hostile_files(path.read_bytes())[kind])
+    before = [keras.ops.convert_to_numpy(v) + 0 for v in policy.variables]
+    with pytest.raises(UserValueError, match="not a saved model, or is damaged"):
+        policy.load(path)
+    for old, new in zip(before, policy.variables):
+        np.testing.assert_array_equal(old, new)
+    assert os.listdir(tmp_path) == ["model"]
+
+
+def test_missing_model_is_named(tmp_path):
+    with pytest.raises(UserFileError, match="no saved model at .*nowhere"):
+        some_policy().load(tmp_path / "nowhere")
+
+
+def test_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "model"
+    save_tensors(path, {"a": np.ones(3)}, {"n": 1})
+
+    def fail(*args):
+        raise OSError("full")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match="full"):
+        save_tensors(path, {"a": np.zeros(3)}, {"n": 2})
+    tensors, metadata = load_tensors(path)
+    assert metadata == {"n": 1}
+    np.testing.assert_array_equal(tensors["a"], np.ones(3))
+    assert os.listdir(tmp_path) == ["model"]

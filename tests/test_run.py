@@ -1,0 +1,341 @@
+"""The command line: settings, mistakes, saving and playing, forks."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import baselines
+from baselines import logger, run
+from baselines.common.errors import UserTypeError
+from baselines.common.tensors import save_tensors
+
+CARTPOLE = ["--alg=a2c", "--env=CartPole-v1"]
+
+
+@pytest.fixture(autouse=True)
+def empty_folder(tmp_path, monkeypatch):
+    """Runs each test in an empty folder and logs below it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OPENAI_LOGDIR", str(tmp_path / "log"))
+    monkeypatch.delenv("OPENAI_LOG_FORMAT", raising=False)
+    with logger.scoped_configure(str(tmp_path / "unused"), []):
+        yield tmp_path
+
+
+def error_of(capfd, arguments):
+    """The one line that a wrong command line must give."""
+    before = sorted(os.listdir())
+    with pytest.raises(SystemExit) as stop:
+        run.main(arguments)
+    out, err = capfd.readouterr()
+    assert stop.value.code == 2
+    assert out == ""
+    assert err.startswith("error: ")
+    assert err.count("\n") == 1
+    assert sorted(os.listdir()) == before
+    return err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--env=CartPole-v1"], ["--alg is required"]),
+        (["--alg=a2c"], ["--env is required"]),
+        (["--alg=a2d", "--env=CartPole-v1"], ["'a2d'", "did you mean 'a2c'"]),
+        (["--alg=common", "--env=CartPole-v1"], ["unknown algorithm 'common'"]),
+        (["--alg=no.such.alg", "--env=CartPole-v1"], ["unknown algorithm"]),
+        (["--alg=a2c", "--env=CartPole-v9"], ["did you mean 'CartPole-v1'"]),
+        (["--alg=a2c", "--env=PongNoFrameskp-v4"], ["'PongNoFrameskip-v4'"]),
+        (["--alg=a2c", "--env=nowhere:CartPole-v1"], ["'nowhere'"]),
+        (["--alg=a2c", "--env=ALE/Pong-v5"], ["NoFrameskip-v4"]),
+        (["--alg=a2c", "--env=Pendulum-v1"], ["Box", "Discrete"]),
+        ([*CARTPOLE, "--network=mpl"], ["did you mean 'mlp'"]),
+        ([*CARTPOLE, "--network=cnn"], ["'cnn'", "shape (4,)"]),
+        ([*CARTPOLE, "--network=json:nothing"], ["json:nothing"]),
+        ([*CARTPOLE, "--nstep=3"], ["--nstep;", "did you mean '--nsteps'"]),
+        ([*CARTPOLE, "--see=3"], ["--see;", "did you mean '--seed'"]),
+        ([*CARTPOLE, "--num_layer=3"], ["did you mean '--num_layers'"]),
+        ([*CARTPOLE, "stray"], ["stray"]),
+        ([*CARTPOLE, "--nsteps=abc"], ["--nsteps", "a whole number", "'abc'"]),
+        ([*CARTPOLE, "--nsteps=1.5"], ["--nsteps", "a whole number", "'1.5'"]),
+        ([*CARTPOLE, "--nsteps=0"], ["nsteps", "at least 1", "received 0"]),
+        ([*CARTPOLE, "--nsteps"], ["--nsteps", "expected one argument"]),
+        ([*CARTPOLE, "--log_interval=0"], ["log_interval", "at least 1"]),
+        ([*CARTPOLE, "--lr=fast"], ["--lr", "a number", "'fast'"]),
+        ([*CARTPOLE, "--lr=__import__('os')"], ["--lr", "a number"]),
+        ([*CARTPOLE, "--lrschedule=liner"], ["did you mean 'linear'"]),
+        ([*CARTPOLE, "--value_network=cpoy"], ["'shared' or 'copy'"]),
+        ([*CARTPOLE, "--layer_norm=maybe"], ["true or false", "'maybe'"]),
+        ([*CARTPOLE, "--seed=x"], ["--seed", "a whole number"]),
+        ([*CARTPOLE, "--num_env=0"], ["--num_env", "at least 1", "received 0"]),
+        ([*CARTPOLE, "--num_timesteps=-1"], ["--num_timesteps", "received -1"]),
+        ([*CARTPOLE, "--num_timesteps=3"], ["one update takes 5"]),
+        ([*CARTPOLE, "--log_path=file/log"], ["cannot write to", "file/log"]),
+        ([*CARTPOLE, "--save_path=file/model"], ["cannot write to"]),
+        ([*CARTPOLE, "--save_path=folder"], ["has to name a file"]),
+        ([*CARTPOLE, "--load_path=nowhere"], ["no saved model at nowhere"]),
+        ([*CARTPOLE, "--load_path=file"], ["not a saved model, or is damaged"]),
+        ([*CARTPOLE, "--gamestate=Level1"], ["--gamestate", "retro"]),
+        ([*CARTPOLE, "--save_video_interval=100"], ["not implemented"]),
+        ([*CARTPOLE, "--save_video_length=100"], ["not implemented"]),
+    ],
+    ids=lambda value: " ".join(value)[-40:],
+)
+def test_mistake_gives_one_line_and_no_files(capfd, arguments, words):
+    Path("file").write_text("not a folder, not a model")
+    Path("folder").mkdir()
+    error = error_of(capfd, arguments)
+    for word in words:
+        assert word in error
+
+
+def test_model_of_another_algorithm_or_environment(capfd):
+    run.main([*CARTPOLE, "--num_timesteps=10", "--save_path=model"])
+    capfd.readouterr()
+    acrobot = ["--alg=a2c", "--env=Acrobot-v1", "--load_path=model"]
+    assert "observation Box(4,)" in error_of(capfd, acrobot)
+    assert "another network" in error_of(
+        capfd, [*CARTPOLE, "--load_path=model", "--num_hidden=32"]
+    )
+    whole = Path("model").read_bytes()
+    Path("model").write_bytes(whole[: len(whole) // 2])
+    assert "damaged" in error_of(capfd, [*CARTPOLE, "--load_path=model"])
+    save_tensors("model", {}, {"format": 1, "algorithm": "other"})
+    error = error_of(capfd, [*CARTPOLE, "--load_path=model"])
+    assert "algorithm other" in error
+
+
+def test_atari_without_its_emulator_says_what_to_install(capfd, monkeypatch):
+    import gymnasium
+
+    monkeypatch.setitem(sys.modules, "ale_py", None)
+    without = {k: v for k, v in gymnasium.registry.items() if "NoFrameskip" not in k}
+    monkeypatch.setattr(gymnasium, "registry", without)
+    error = error_of(capfd, ["--alg=a2c", "--env=PongNoFrameskip-v4"])
+    assert "pip install ale-py" in error
+
+
+def test_play_without_a_display_explains_itself(capfd, monkeypatch):
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(sys, "platform", "linux")
+    assert "no display" in error_of(capfd, [*CARTPOLE, "--play"])
+
+
+def settings_of(*arguments):
+    return run.parse([*CARTPOLE, *arguments])[3]
+
+
+def test_settings_win_in_order(monkeypatch):
+    from baselines.a2c import defaults
+
+    assert "gamma" not in settings_of()
+    monkeypatch.setattr(
+        defaults, "classic_control", lambda: dict(gamma=0.5, lr=0.1), raising=False
+    )
+    settings = settings_of("--gamma=0.25")
+    assert (settings["gamma"], settings["lr"]) == (0.25, 0.1)
+
+
+def test_defaults_choose_num_env_and_network_and_the_command_line_wins(monkeypatch):
+    from baselines.a2c import defaults
+
+    monkeypatch.setattr(
+        defaults,
+        "classic_control",
+        lambda: dict(env=dict(num_env=3), network="cnn"),
+        raising=False,
+    )
+    args, _, _, settings = run.parse(CARTPOLE)
+    assert (args.num_env, settings["network"]) == (3, "cnn")
+    args, _, _, settings = run.parse([*CARTPOLE, "--num_env=2", "--network=mlp"])
+    assert (args.num_env, settings["network"]) == (2, "mlp")
+
+
+def test_atari_has_16_environments_whatever_the_machine(monkeypatch):
+    monkeypatch.setattr(os, "cpu_count", lambda: 3)
+    args, *_ = run.parse(["--alg=a2c", "--env=PongNoFrameskip-v4"])
+    assert (args.num_env, args.env_type) == (16, "atari")
+
+
+def test_unknown_key_in_defaults_is_refused(monkeypatch):
+    from baselines.a2c import defaults
+
+    monkeypatch.setattr(
+        defaults, "classic_control", lambda: dict(gama=0.5), raising=False
+    )
+    with pytest.raises(UserTypeError, match=r"'gama'.*did you mean 'gamma'"):
+        run.parse(CARTPOLE)
+
+
+def test_values_are_typed_from_the_signature():
+    settings = settings_of(
+        "--num_timesteps=2e4",
+        "--nsteps=1e1",
+        "--lr=1",
+        "--max_grad_norm=None",
+        "--layer_norm",
+        "--activation=relu",
+    )
+    assert settings["total_timesteps"] == 20_000
+    assert settings["nsteps"] == 10 and isinstance(settings["nsteps"], int)
+    assert settings["lr"] == 1.0 and isinstance(settings["lr"], float)
+    assert settings["max_grad_norm"] is None
+    assert settings["layer_norm"] is True
+    assert settings["activation"] == "relu"
+    assert settings_of("--layer_norm=false")["layer_norm"] is False
+    args = ["--network=conv_only", "--convs=[(8, 4, 2)]"]
+    assert settings_of(*args)["convs"] == [(8, 4, 2)]
+
+
+def test_help_lists_shared_and_own_arguments(capfd):
+    with pytest.raises(SystemExit) as stop:
+        run.main(["--help"])
+    assert stop.value.code == 0
+    shared = capfd.readouterr().out
+    assert "--log_path" in shared and "--lrschedule" not in shared
+    with pytest.raises(SystemExit) as stop:
+        run.main(["--alg=a2c", "--env=CartPole-v1", "--help"])
+    assert stop.value.code == 0
+    own = " ".join(capfd.readouterr().out.split())
+    assert "steps of each environment in an update (default: 5)" in own
+    assert "--num_hidden" in own
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    ["--help", "--alg=a2d --env=CartPole-v1", "--alg=a2c --env=CartPole-v9"],
+)
+def test_light_answers_import_no_keras(arguments):
+    script = (
+        "import sys\n"
+        "from baselines.run import main\n"
+        f"try: main({arguments.split()!r})\n"
+        "except SystemExit: pass\n"
+        "assert not {'keras', 'tensorflow'} & set(sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)
+
+
+def test_a_run_writes_its_files_and_says_where(capfd, empty_folder):
+    arguments = [*CARTPOLE, "--num_timesteps=200", "--num_env=2", "--seed=4"]
+    run.main(arguments)
+    log = empty_folder / "log"
+    assert sorted(os.listdir(log)) == [
+        "0.0.monitor.csv",
+        "0.1.monitor.csv",
+        "config.json",
+        "log.txt",
+        "model.safetensors",
+        "progress.csv",
+    ]
+    config = json.loads((log / "config.json").read_text())
+    assert config["seed"] == 4
+    assert config["settings"]["total_timesteps"] == 200
+    assert config["command"].endswith(" ".join(arguments))
+    assert "tensorflow" in config["versions"]
+    out = capfd.readouterr().out
+    assert "| total_timesteps " in out
+    assert str(log) in out and "--load_path=" in out and "--play" in out
+    table = (log / "log.txt").read_text()
+    assert table.splitlines()[0] == out.splitlines()[0]
+
+
+def test_train_save_load_and_play(capfd, monkeypatch):
+    run.main([*CARTPOLE, "--num_timesteps=200", "--save_path=deep/model"])
+    capfd.readouterr()
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    played = run.play
+    monkeypatch.setattr(run, "play", lambda model, env: played(model, env, games=2))
+    before = sorted(os.listdir("log"))
+    run.main([*CARTPOLE, "--num_timesteps=0", "--load_path=deep/model", "--play"])
+    lines = capfd.readouterr().out.splitlines()
+    assert [line.split(":")[0] for line in lines] == ["game 1", "game 2"]
+    assert sorted(os.listdir("log")) == before
+
+
+def test_play_carries_recurrent_state_and_shows_the_raw_score(capfd):
+    class Env:
+        def reset(self):
+            self.t = 0
+            return [0]
+
+        def step(self, actions):
+            self.t += 1
+            done = self.t % 2 == 0
+            info = {"episode": {"r": 21.0, "l": 2}} if done else {}
+            return [self.t], [1.0], [done], [info]
+
+    class Model:
+        initial_state = "start"
+        seen = []
+
+        def step(self, obs, S, M):
+            self.seen.append((S, bool(M[0])))
+            return [0], None, f"after {obs[0]}", None
+
+    run.play(Model(), Env(), games=2)
+    assert Model.seen == [
+        ("start", False),
+        ("after 0", False),
+        ("after 1", True),
+        ("after 2", False),
+    ]
+    out = capfd.readouterr().out
+    assert out == "game 1: score 21, 2 steps\ngame 2: score 21, 2 steps\n"
+
+
+def test_network_of_your_own_by_module_and_function(monkeypatch, tmp_path):
+    Path("my_networks.py").write_text(
+        "import keras\n"
+        "def wide(width: int = 8):\n"
+        "    return keras.layers.Dense(width, 'relu')\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    model = run.main(
+        [*CARTPOLE, "--network=my_networks:wide", "--width=9", "--num_timesteps=10"]
+    )
+    assert model.parts["network"].units == 9
+
+
+def test_environment_of_your_own_by_module_and_id():
+    Path("my_envs.py").write_text(
+        "import gymnasium as gym\n"
+        "from gymnasium.envs.classic_control import CartPoleEnv\n"
+        "class Mine(CartPoleEnv): pass\n"
+        "gym.register('Mine-v0', entry_point=Mine, max_episode_steps=7)\n"
+    )
+    command = [sys.executable, "-m", "baselines.run", "--alg=a2c"]
+    command += ["--env=my_envs:Mine-v0", "--num_env=2", "--num_timesteps=300"]
+    subprocess.run(command, check=True, capture_output=True, timeout=60)
+    rows = Path("log/0.1.monitor.csv").read_text().splitlines()
+    assert "Mine-v0" in rows[0]
+    assert max(int(row.split(",")[1]) for row in rows[2:]) == 7
+
+
+def test_fork_of_an_algorithm_runs_by_its_name(tmp_path):
+    source = Path(baselines.__file__).parent / "a2c"
+    fork = tmp_path / "my_pkg" / "my_alg"
+    shutil.copytree(source, fork, ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "my_pkg" / "__init__.py").touch()
+    text = (fork / "a2c.py").read_text()
+    changed = text.replace(
+        'policy_loss": policy_loss,', 'policy_loss": policy_loss, "mine": loss * 0 + 7,'
+    )
+    assert changed != text
+    (fork / "a2c.py").unlink()
+    (fork / "my_alg.py").write_text(changed)
+    init = (fork / "__init__.py").read_text()
+    (fork / "__init__.py").write_text(
+        init.replace("baselines.a2c.a2c", "my_pkg.my_alg.my_alg")
+    )
+    command = [sys.executable, "-m", "baselines.run", "--alg=my_pkg.my_alg"]
+    command += ["--env=CartPole-v1", "--num_timesteps=100", "--ent_coef=0.5"]
+    subprocess.run(command, check=True, capture_output=True, timeout=60)
+    header, row, *_ = Path("log/progress.csv").read_text().splitlines()
+    assert dict(zip(header.split(","), row.split(",")))["mine"] == "7.0"
