@@ -8,20 +8,27 @@ the row. Nothing is created before something is written.
 import contextlib
 import csv
 import datetime
+import io
+import itertools
 import json
 import os
 import sys
 import tempfile
 from collections import defaultdict
 
-from baselines.common.errors import UserFileError, UserValueError, suggest
+from baselines.common.errors import UserValueError, suggest
+from baselines.common.files import check_writable, open_text, replace_file, size_of
 
 
-class HumanOutput:
-    """Rows as a table of two columns."""
+class TableOutput:
+    """Rows as tables of two columns: on the terminal, or in ``log.txt``.
 
-    def __init__(self, file):
-        self.file = file
+    Every output takes up after ``state``, what ``get_state`` of an earlier
+    process returned, or begins anew if that is None.
+    """
+
+    def __init__(self, folder, state=None):
+        self.file = open_text(os.path.join(folder, "log.txt"), state)
 
     def write_row(self, row):
         cells = {key: format_value(value) for key, value in sorted(row.items())}
@@ -38,19 +45,36 @@ class HumanOutput:
         self.file.write(text + "\n")
         self.file.flush()
 
+    def get_state(self):
+        return size_of(self.file)
+
     def close(self):
-        if self.file is not sys.stdout:
-            self.file.close()
+        self.file.close()
+
+
+class TerminalOutput(TableOutput):
+    def __init__(self, folder, state=None):
+        self.file = sys.stdout
+
+    def get_state(self):
+        return None
+
+    def close(self):
+        pass  # The terminal is not ours to close.
 
 
 class CSVOutput:
     """Rows of ``progress.csv``; a new column rewrites the file with it."""
 
-    def __init__(self, path):
-        self.path = path
-        self.columns = []
-        self.rows = []
-        self.file = open(path, "w", newline="")
+    def __init__(self, folder, state=None):
+        self.path = os.path.join(folder, "progress.csv")
+        self.columns, self.rows = [], []
+        if state is not None:
+            self.columns = state["columns"]
+            with open(self.path, newline="") as file:
+                rows = itertools.islice(csv.DictReader(file), state["rows"])
+                self.rows = [{key: row[key] for key in self.columns} for row in rows]
+        self._rewrite()
 
     def write_row(self, row):
         self.rows.append(row)
@@ -59,22 +83,24 @@ class CSVOutput:
             self.columns += new
             self._rewrite()
         else:
-            self._writer(self.file).writerow(row)
+            self.writer.writerow(row)
         self.file.flush()
 
-    def _writer(self, file):
+    def _rewrite(self):
+        text = io.StringIO()
+        writer = self._make_writer(text)
+        if self.columns:
+            writer.writeheader()
+        writer.writerows(self.rows)
+        replace_file(self.path, text.getvalue().encode())
+        self.file = open(self.path, "a", newline="")
+        self.writer = self._make_writer(self.file)
+
+    def _make_writer(self, file):
         return csv.DictWriter(file, self.columns, restval="", lineterminator="\n")
 
-    def _rewrite(self):
-        temporary = f"{self.path}.new"
-        file = open(temporary, "w", newline="")
-        writer = self._writer(file)
-        writer.writeheader()
-        writer.writerows(self.rows)
-        file.flush()
-        os.replace(temporary, self.path)
-        self.file.close()
-        self.file = file
+    def get_state(self):
+        return {"columns": list(self.columns), "rows": len(self.rows)}
 
     def close(self):
         self.file.close()
@@ -83,22 +109,25 @@ class CSVOutput:
 class JSONOutput:
     """Rows of ``progress.json``, one JSON object a line."""
 
-    def __init__(self, path):
-        self.file = open(path, "w")
+    def __init__(self, folder, state=None):
+        self.file = open_text(os.path.join(folder, "progress.json"), state)
 
     def write_row(self, row):
         self.file.write(json.dumps(row) + "\n")
         self.file.flush()
+
+    def get_state(self):
+        return size_of(self.file)
 
     def close(self):
         self.file.close()
 
 
 OUTPUTS = {
-    "stdout": lambda folder: HumanOutput(sys.stdout),
-    "log": lambda folder: HumanOutput(open(os.path.join(folder, "log.txt"), "w")),
-    "csv": lambda folder: CSVOutput(os.path.join(folder, "progress.csv")),
-    "json": lambda folder: JSONOutput(os.path.join(folder, "progress.json")),
+    "stdout": TerminalOutput,
+    "log": TableOutput,
+    "csv": CSVOutput,
+    "json": JSONOutput,
 }
 
 
@@ -116,20 +145,28 @@ class Logger:
         self.formats = formats
         self.config = config
         self.outputs = None
+        self.closed_at = None
         self.row = {}
         self.counts = defaultdict(int)
 
-    def open(self):
-        """Creates folder and files, unless it is done already."""
+    def open(self, state=None):
+        """Creates folder and files, unless it is done already.
+
+        Args:
+            state: from ``get_state``, to cut the files back to and go on.
+        """
         if self.outputs is not None:
             return
+        state = state or self.closed_at
         if self.folder is not None:
             os.makedirs(self.folder, exist_ok=True)
         if self.config is not None:
-            with open(os.path.join(self.folder, "config.json"), "w") as file:
-                json.dump(self.config, file, indent=2)
-                file.write("\n")
-        self.outputs = [OUTPUTS[name](self.folder) for name in self.formats]
+            text = json.dumps(self.config, indent=2) + "\n"
+            replace_file(os.path.join(self.folder, "config.json"), text.encode())
+        self.outputs = {
+            name: OUTPUTS[name](self.folder, (state or {}).get(name))
+            for name in self.formats
+        }
 
     def logkv(self, key, value):
         self.row[key] = value
@@ -143,7 +180,7 @@ class Logger:
         self.open()
         row = {key: plain(value) for key, value in self.row.items()}
         if row:
-            for output in self.outputs:
+            for output in self.outputs.values():
                 output.write_row(row)
         self.row.clear()
         self.counts.clear()
@@ -152,12 +189,19 @@ class Logger:
     def log(self, *words):
         self.open()
         text = " ".join(map(str, words))
-        for output in self.outputs:
-            if isinstance(output, HumanOutput):
+        for output in self.outputs.values():
+            if isinstance(output, TableOutput):
                 output.write_text(text)
 
+    def get_state(self):
+        self.open()
+        return {name: output.get_state() for name, output in self.outputs.items()}
+
     def close(self):
-        for output in self.outputs or []:
+        if self.outputs is None:
+            return
+        self.closed_at = self.get_state()
+        for output in self.outputs.values():
             output.close()
         self.outputs = None
 
@@ -186,7 +230,8 @@ def configure(dir=None, format_strs=None, config=None) -> None:
         name = datetime.datetime.now().strftime("openai-%Y-%m-%d-%H-%M-%S-%f")
         dir = os.path.join(tempfile.gettempdir(), name)
     if format_strs is None:
-        format_strs = os.environ.get("OPENAI_LOG_FORMAT", "stdout,log,csv").split(",")
+        names = os.environ.get("OPENAI_LOG_FORMAT", "stdout,log,csv")
+        format_strs = names.split(",") if names else []
     for name in format_strs:
         if name not in OUTPUTS:
             raise UserValueError(
@@ -197,17 +242,6 @@ def configure(dir=None, format_strs=None, config=None) -> None:
     check_writable(dir)
     current.close()
     current = Logger(dir, list(format_strs), config)
-
-
-def check_writable(folder) -> None:
-    """Raises UserFileError if no file could be made in ``folder``, there or not."""
-    existing = folder
-    while not os.path.lexists(existing):
-        existing = os.path.dirname(existing)
-    try:
-        tempfile.TemporaryFile(dir=existing).close()
-    except OSError as error:
-        raise UserFileError(f"cannot write to {folder}: {error.strerror}") from None
 
 
 def logkv(key, value):
@@ -241,13 +275,36 @@ def log(*words):
     current.log(*words)
 
 
+def warn(*words):
+    """Writes a line of warning, as ``log`` does."""
+    current.log("warning:", *words)
+
+
 def get_dir():
     """Returns the folder of the files, or None."""
     return current.folder
 
 
+def open_files():
+    """Creates the folder and its files now, instead of with the first row."""
+    current.open()
+
+
+def get_state():
+    """Returns how far each file is written."""
+    return current.get_state()
+
+
+def set_state(state):
+    """Goes on with the files of an earlier process, cut back to ``get_state``.
+
+    Has to come before anything is written.
+    """
+    current.open(state)
+
+
 def close():
-    """Closes the files; what is written next opens them anew."""
+    """Closes the files; what is written next goes on behind what is there."""
     current.close()
 
 
@@ -260,8 +317,8 @@ def scoped_configure(dir=None, format_strs=None):
     """Logs to another place inside a ``with`` block."""
     global current
     outer, current = current, Logger(None, [])
-    configure(dir, format_strs)
     try:
+        configure(dir, format_strs)
         yield
     finally:
         current.close()

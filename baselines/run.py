@@ -8,11 +8,12 @@ saves, plays. An algorithm is any folder ``<name>/<name>.py`` with a function
 import contextlib
 import importlib
 import importlib.util
+import json
 import os
 import platform
 import shlex
 import sys
-from argparse import SUPPRESS, ArgumentTypeError
+from argparse import SUPPRESS, ArgumentTypeError, Namespace
 from importlib import metadata
 
 import numpy as np
@@ -24,15 +25,30 @@ from baselines.common.envs import find_env_type, find_spec, make_env, make_vec_e
 from baselines.common.errors import (
     MissingDependency,
     UserError,
+    UserFileError,
     UserTypeError,
     UserValueError,
     suggest,
 )
+from baselines.common.files import check_writable
 from baselines.common.vec_env import VecFrameStack
 
 # What main() itself gives to learn(), from arguments that all algorithms share.
-SHARED = {"env", "network", "seed", "total_timesteps", "load_path"}
+SHARED = {"env", "network", "seed", "total_timesteps", "load_path", "resume"}
 FRAME_STACK = {"atari": 4}  # by environment type
+FORMAT = 1  # of config.json
+KEPT_ARGUMENTS = (
+    "alg",
+    "env",
+    "env_type",
+    "num_env",
+    "num_timesteps",
+    "reward_scale",
+    "seed",
+    "save_path",
+    "log_path",
+    "play",
+)
 VERSIONS_OF = "tensorflow", "keras", "gymnasium", "ale-py", "numpy"
 
 
@@ -54,54 +70,110 @@ def main(argv=None):
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         raise SystemExit(2) from None
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
 
 
 def run(argv):
     """Trains, saves and plays as ``argv`` says; returns the model."""
-    args, spec, learn, settings = parse(argv)
-    seed = args.seed
-    if seed is None:
-        seed = int(np.random.SeedSequence().generate_state(1)[0] >> 1)
+    resume = resume_parser().parse_known_args(argv)[0].resume
+    args, learn, settings = parse(argv) if resume is None else parse_resume(argv)
     config = {
-        "alg": args.alg,
-        "env": args.env,
+        "format": FORMAT,
+        "arguments": {name: getattr(args, name) for name in KEPT_ARGUMENTS},
         "settings": settings,
-        "seed": seed,
         "command": shlex.join(["python", "-m", "baselines.run", *argv]),
         "versions": versions(),
     }
+    spec = find_spec(args.env)
     training = settings["total_timesteps"] > 0
-    env_args = dict(env_type=args.env_type, seed=seed)
     with contextlib.ExitStack() as stack:
         if training:
-            logger.configure(args.log_path, config=config)
+            logger.configure(resume or args.log_path, config=config)
             stack.callback(logger.close)
         env = build_env(
             spec,
+            args.env_type,
             num_env=args.num_env,
+            seed=args.seed,
             reward_scale=args.reward_scale,
             log_dir=logger.get_dir() if training else None,
-            **env_args,
         )
         stack.callback(env.close)
-        model = learn(env=env, seed=seed, **settings)
+        model = learn(env=env, seed=args.seed, resume=resume, **settings)
         if training:
             path = args.save_path or os.path.join(logger.get_dir(), "model.safetensors")
             model.save(path)
             tell_what_next(args, os.path.expanduser(path))
     if args.play:
         env_kwargs = {"render_mode": "human"}
-        with build_env(spec, env_kwargs=env_kwargs, **env_args) as env:
+        with build_env(
+            spec, args.env_type, seed=args.seed, env_kwargs=env_kwargs
+        ) as env:
             play(model, env)
     return model
+
+
+def parse_resume(argv):
+    """Reads a command line with ``--resume``; returns the same as ``parse``.
+
+    The settings are those of the run's ``config.json``.
+    """
+    given, unknown = resume_parser().parse_known_args(argv)
+    path = os.path.join(os.path.expanduser(given.resume), "config.json")
+    if unknown:
+        raise UserValueError(
+            f"{unknown[0].split('=')[0]} cannot be given with --resume, which takes "
+            f"all settings from {path}; only --num_timesteps may change"
+        )
+    try:
+        with open(path) as file:
+            config = json.load(file)
+        found = config["format"]
+        args = Namespace(**config["arguments"])
+        settings = config["settings"]
+    except OSError as error:
+        raise UserFileError(
+            f"there is no run to resume in {given.resume}: cannot read {path} "
+            f"({error.strerror})"
+        ) from None
+    except (ValueError, TypeError, KeyError):
+        raise UserValueError(f"{path} is damaged") from None
+    expected = {"format": FORMAT, "alg": given.alg, "env": given.env}
+    for name, value in expected.items():
+        found = config["format"] if name == "format" else getattr(args, name)
+        if value is not None and found != value:
+            raise UserValueError(
+                f"cannot resume {given.resume}: its {name} is {found}, not {value}"
+            )
+    args.play = False
+    settings["load_path"] = None  # The checkpoint has the newer weights.
+    if given.num_timesteps is not None:
+        settings["total_timesteps"] = given.num_timesteps
+    return args, import_learn(find_algorithm(args.alg)), settings
+
+
+def resume_parser():
+    """Returns a parser of the arguments that go with ``--resume``."""
+    parser = cli.OneLineErrorParser(add_help=False)
+    for name in ("--resume", "--alg", "--env"):
+        parser.add_argument(name)
+    parser.add_argument("--num_timesteps", type=count_parser(minimum=0))
+    return parser
+
+
+def import_learn(module):
+    """Returns the algorithm's ``learn``; imports Keras."""
+    cli.import_quietly("baselines.common.backend")
+    return importlib.import_module(module).learn
 
 
 def parse(argv):
     """Reads and checks a command line before anything is built.
 
     Returns:
-        the shared arguments, the environment's Gymnasium spec, ``learn``, and
-        its arguments: signature < defaults.py < command line.
+        the shared arguments, ``learn``, and its arguments: signature <
+        defaults.py < command line.
     """
     parser = shared_parser(add_help=False)
     early, _ = parser.parse_known_args([arg for arg in argv if arg != "--help"])
@@ -120,10 +192,9 @@ def parse(argv):
         if not wants_help:
             check_shared(early, spec)
         network = network or defaults.get("network") or network_for(spec, early)
-    cli.import_quietly("baselines.common.backend")
+    learn = import_learn(module)
     from baselines.common.models import find_network
 
-    learn = importlib.import_module(module).learn
     env_defaults = defaults.pop("env", {})
     arguments = cli.function_arguments(learn, leave_out=SHARED)
     parser = shared_parser()
@@ -151,7 +222,9 @@ def parse(argv):
     for name in (*arguments, *network_arguments):
         if name in vars(args):
             settings[name] = getattr(args, name)
-    return args, spec, learn, settings
+    if args.seed is None:
+        args.seed = int(np.random.SeedSequence().generate_state(1)[0] >> 1)
+    return args, learn, settings
 
 
 def shared_parser(add_help=True):
@@ -195,6 +268,12 @@ def shared_parser(add_help=True):
     )
     add("--save_path", help="where to save the model (default: in the log folder)")
     add("--load_path", help="a saved model to start from")
+    add(
+        "--resume",
+        metavar="LOG_PATH",
+        help="go on with an interrupted run, bit for bit; takes no other argument "
+        "than a new --num_timesteps",
+    )
     add("--save_video_interval", type=count_parser(minimum=0), default=0, help=SUPPRESS)
     add("--save_video_length", type=count_parser(minimum=0), default=200, help=SUPPRESS)
     add(
@@ -287,7 +366,7 @@ def check_shared(args, spec) -> None:
         path = os.path.abspath(os.path.expanduser(args.save_path))
         if os.path.isdir(path):
             raise UserValueError(f"--save_path has to name a file; {path} is a folder")
-        logger.check_writable(os.path.dirname(path))
+        check_writable(os.path.dirname(path))
     if args.play:
         check_display()
 

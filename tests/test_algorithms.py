@@ -157,7 +157,7 @@ def test_same_seed_repeats_a_gymnasium_environment(learn):
         episodes = []
 
         def callback(local_variables, global_variables):
-            episodes[:] = local_variables["episodes"]
+            episodes[:] = local_variables["episodes"].results
 
         env = gym.make("CartPole-v1")
         learn(env=env, network="mlp", seed=3, total_timesteps=500, callback=callback)

@@ -40,7 +40,7 @@ def last_mean_return(env, **settings):
     means = []
 
     def callback(local_variables, global_variables):
-        returns = [episode["r"] for episode in local_variables["episodes"]]
+        returns = [episode["r"] for episode in local_variables["episodes"].results]
         means.append(np.mean(returns) if returns else 0)
 
     model = learn(env=env, callback=callback, **settings)

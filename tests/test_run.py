@@ -128,7 +128,7 @@ def test_play_without_a_display_explains_itself(capfd, monkeypatch):
 
 
 def settings_of(*arguments):
-    return run.parse([*CARTPOLE, *arguments])[3]
+    return run.parse([*CARTPOLE, *arguments])[2]
 
 
 def test_settings_win_in_order(monkeypatch):
@@ -151,9 +151,9 @@ def test_defaults_choose_num_env_and_network_and_the_command_line_wins(monkeypat
         lambda: dict(env=dict(num_env=3), network="cnn"),
         raising=False,
     )
-    args, _, _, settings = run.parse(CARTPOLE)
+    args, _, settings = run.parse(CARTPOLE)
     assert (args.num_env, settings["network"]) == (3, "cnn")
-    args, _, _, settings = run.parse([*CARTPOLE, "--num_env=2", "--network=mlp"])
+    args, _, settings = run.parse([*CARTPOLE, "--num_env=2", "--network=mlp"])
     assert (args.num_env, settings["network"]) == (2, "mlp")
 
 
@@ -229,13 +229,14 @@ def test_a_run_writes_its_files_and_says_where(capfd, empty_folder):
     assert sorted(os.listdir(log)) == [
         "0.0.monitor.csv",
         "0.1.monitor.csv",
+        "checkpoints",
         "config.json",
         "log.txt",
         "model.safetensors",
         "progress.csv",
     ]
     config = json.loads((log / "config.json").read_text())
-    assert config["seed"] == 4
+    assert config["arguments"]["seed"] == 4
     assert config["settings"]["total_timesteps"] == 200
     assert config["command"].endswith(" ".join(arguments))
     assert "tensorflow" in config["versions"]

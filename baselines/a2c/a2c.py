@@ -4,7 +4,6 @@ Mnih et al. 2016, "Asynchronous Methods for Deep Reinforcement Learning".
 """
 
 import time
-from collections import deque
 from collections.abc import Callable
 
 import numpy as np
@@ -12,6 +11,7 @@ from keras import ops
 
 from baselines import logger
 from baselines.common import backend
+from baselines.common.checkpoint import Checkpoints, VariableState
 from baselines.common.envs import as_vec_env
 from baselines.common.models import check_keywords
 from baselines.common.optimizers import RMSprop
@@ -20,10 +20,10 @@ from baselines.common.returns import explained_variance, n_step
 from baselines.common.runners import Runner
 from baselines.common.schedules import find_schedule
 from baselines.common.training import (
+    EpisodeResults,
     check_at_least,
     count_updates,
     make_seed,
-    mean_of,
 )
 
 
@@ -70,9 +70,11 @@ def learn(
     alpha: float = 0.99,
     gamma: float = 0.99,
     log_interval: int = 100,
+    checkpoint_interval: int = 100_000,
     value_network: str = "shared",
     callback: Callable | None = None,
     load_path: str | None = None,
+    resume: str | None = None,
     **network_kwargs,
 ) -> Policy:
     """Trains a policy by A2C and returns it.
@@ -96,10 +98,14 @@ def learn(
         alpha: decay of RMSProp's mean square
         gamma: discount of an agent step
         log_interval: updates from one row of the log to the next
+        checkpoint_interval: agent steps from one checkpoint in the log folder to the
+            next, rounded up to whole updates; 0 for none
         value_network: shared with the policy, or copy for a network of its own
         callback: called as callback(locals(), globals()) after each update; true
             stops the training
         load_path: a saved model to start from
+        resume: log folder of an interrupted run to go on with, bit for bit; all
+            other arguments have to be as they were, but for total_timesteps
         network_kwargs: arguments of the network's builder
 
     Raises:
@@ -150,36 +156,52 @@ def learn(
     update = backend.compile(update, [*policy.variables, *optimizer.variables])
     batch_size = env.num_envs * nsteps
     num_updates = count_updates(total_timesteps, batch_size)
-    episodes = deque(maxlen=100)
+    episodes = EpisodeResults()
     runner = Runner(env, policy, nsteps)
+    checkpoints = Checkpoints(
+        logger.get_dir(),
+        checkpoint_interval,
+        total_timesteps,
+        env,
+        {**policy.description, "nsteps": nsteps},
+        policy=policy,
+        optimizer=VariableState(optimizer.variables),
+        runner=runner,
+        episodes=episodes,
+    )
+    first_timestep = checkpoints.restore(resume)
     start = time.perf_counter()
-    for nupdates in range(1, num_updates + 1):
-        num_timesteps = nupdates * batch_size
-        rollout = runner.run()
-        episodes.extend(rollout.episodes)
-        returns = n_step(rollout.rewards, rollout.dones, rollout.next_values, gamma)
-        # As OpenAI Baselines has it: the rate of the batch's last agent step.
-        learning_rate = lr * schedule((num_timesteps - 1) / total_timesteps)
-        metrics = update(
-            np.float32(learning_rate),
-            rollout.obs,
-            rollout.actions,
-            returns - rollout.values,
-            returns,
-        )
-        if nupdates == 1 or nupdates % log_interval == 0:
-            logger.logkv("nupdates", nupdates)
-            logger.logkv("total_timesteps", num_timesteps)
-            logger.logkv("fps", int(num_timesteps / (time.perf_counter() - start)))
-            logger.logkv(
-                "explained_variance", explained_variance(rollout.values, returns)
+    with checkpoints:
+        for nupdates in range(first_timestep // batch_size + 1, num_updates + 1):
+            num_timesteps = nupdates * batch_size
+            rollout = runner.run()
+            episodes.extend(rollout.episodes)
+            returns = n_step(rollout.rewards, rollout.dones, rollout.next_values, gamma)
+            # As OpenAI Baselines has it: the rate of the batch's last agent step.
+            learning_rate = lr * schedule((num_timesteps - 1) / total_timesteps)
+            metrics = update(
+                np.float32(learning_rate),
+                rollout.obs,
+                rollout.actions,
+                returns - rollout.values,
+                returns,
             )
-            logger.logkv("eprewmean", mean_of(episodes, "r"))
-            logger.logkv("eplenmean", mean_of(episodes, "l"))
-            logger.logkvs({key: float(value) for key, value in metrics.items()})
-            logger.dumpkvs()
-        if callback is not None and callback(locals(), globals()):
-            break
+            if nupdates == 1 or nupdates % log_interval == 0:
+                seconds = time.perf_counter() - start
+                logger.logkv("nupdates", nupdates)
+                logger.logkv("total_timesteps", num_timesteps)
+                logger.logkv("fps", int((num_timesteps - first_timestep) / seconds))
+                logger.logkv("eprewmean", episodes.mean("r"))
+                logger.logkv("eplenmean", episodes.mean("l"))
+                logger.logkv(
+                    "explained_variance", explained_variance(rollout.values, returns)
+                )
+                logger.logkvs({key: float(value) for key, value in metrics.items()})
+                logger.dumpkvs()
+            stop = callback is not None and callback(locals(), globals())
+            checkpoints.after_update(num_timesteps, stop or nupdates == num_updates)
+            if stop:
+                break
     return policy
 
 

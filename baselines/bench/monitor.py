@@ -7,6 +7,8 @@ import time
 
 import gymnasium as gym
 
+from baselines.common.files import open_text, size_of
+
 
 class Monitor(gym.Wrapper):
     """Records return, length and time of every episode.
@@ -18,15 +20,15 @@ class Monitor(gym.Wrapper):
 
     Args:
         env: the environment; rewards are recorded as it gives them.
-        filename: path without ``.monitor.csv``, or None for no file. The file
-            appears with the first reset.
+        filename: path without ``.monitor.csv``, a folder for ``monitor.csv`` in
+            it, or None for no file. The file appears with the first reset.
         allow_early_resets: whether ``reset`` may come before an episode ends.
             The unfinished episode is then not recorded.
         info_keywords: names in the last step's info to record as well.
 
     Raises:
-        RuntimeError: from ``reset``, before the end of an episode, if
-            ``allow_early_resets`` is false.
+        RuntimeError: from ``step`` after the end of an episode, and from
+            ``reset`` before it if ``allow_early_resets`` is false.
     """
 
     EXT = "monitor.csv"
@@ -43,20 +45,24 @@ class Monitor(gym.Wrapper):
             self.writer = ResultsWriter(filename, header, info_keywords)
         self.episode_return = 0.0
         self.episode_length = 0
+        self.needs_reset = True
 
     def reset(self, **kwargs):
-        if self.episode_length and not self.allow_early_resets:
+        if not (self.needs_reset or self.allow_early_resets):
             raise RuntimeError(
                 "reset() before the end of an episode; pass allow_early_resets=True "
                 "to Monitor if that is meant"
             )
         self.episode_return, self.episode_length = 0.0, 0
+        self.needs_reset = False
         obs, info = self.env.reset(**kwargs)
         if self.writer:
             self.writer.open()
         return obs, info
 
     def step(self, action):
+        if self.needs_reset:
+            raise RuntimeError("step() after the end of an episode; reset() first")
         obs, reward, terminated, truncated, info = self.env.step(action)
         self.episode_return += float(reward)
         self.episode_length += 1
@@ -64,12 +70,30 @@ class Monitor(gym.Wrapper):
             result = episode_result(
                 self.episode_return, self.episode_length, self.t_start
             )
-            self.episode_return, self.episode_length = 0.0, 0
+            result |= {key: info[key] for key in self.info_keywords}
+            self.needs_reset = True
             info = {**info, "episode": result}
             if self.writer:
-                extra = {key: info[key] for key in self.info_keywords}
-                self.writer.write_row({**result, **extra})
+                self.writer.write_row(result)
         return obs, reward, terminated, truncated, info
+
+    def get_state(self) -> dict:
+        """Returns the episode so far and how long the file is."""
+        return {
+            "return": self.episode_return,
+            "length": self.episode_length,
+            "needs_reset": self.needs_reset,
+            "file": self.writer and self.writer.get_state(),
+        }
+
+    def set_state(self, state) -> None:
+        """Takes up an episode, and cuts the file back to where it was then."""
+        self.episode_return = state["return"]
+        self.episode_length = state["length"]
+        self.needs_reset = state["needs_reset"]
+        if self.writer:
+            self.writer.set_state(state["file"])
+            self.t_start = self.writer.header["t_start"]
 
     def close(self):
         if self.writer:
@@ -90,7 +114,9 @@ class ResultsWriter:
     """Writes a ``monitor.csv`` file, of one environment or of a whole VecEnv."""
 
     def __init__(self, filename, header, extra_keys=()):
-        if not filename.endswith(Monitor.EXT):
+        if os.path.isdir(filename):
+            filename = os.path.join(filename, Monitor.EXT)
+        elif not filename.endswith(Monitor.EXT):
             filename = f"{filename}.{Monitor.EXT}"
         self.filename = filename
         self.header = header
@@ -102,7 +128,7 @@ class ResultsWriter:
         if self.file:
             return
         os.makedirs(os.path.dirname(self.filename) or ".", exist_ok=True)
-        self.file = open(self.filename, "w", newline="")
+        self.file = open_text(self.filename)
         # The blank at the end of the first line is part of the format.
         self.file.write(f"# {json.dumps(self.header)} \n")
         self.csv = csv.DictWriter(self.file, self.keys)
@@ -113,6 +139,19 @@ class ResultsWriter:
         self.open()
         self.csv.writerow(row)
         self.file.flush()
+
+    def get_state(self) -> dict:
+        return {"header": self.header, "size": size_of(self.file)}
+
+    def set_state(self, state) -> None:
+        """Opens the file of an earlier process, cut back to its size then.
+
+        Raises:
+            UserFileError: if the file is missing or shorter than that.
+        """
+        self.header = state["header"]
+        self.file = open_text(self.filename, state["size"])
+        self.csv = csv.DictWriter(self.file, self.keys)
 
     def close(self):
         if self.file:

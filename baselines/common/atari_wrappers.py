@@ -18,7 +18,7 @@ NOOP = 0
 MAX_FRAMES = 108_000  # half an hour at 60 frames a second
 
 
-def make_atari(env_id, max_episode_steps=None, render_mode=None) -> gym.Env:
+def make_atari(env_id, max_episode_steps=None, **env_kwargs) -> gym.Env:
     """Returns an Atari game with no-op starts and a frame skip of 4.
 
     Observations are the emulator's own greyscale screens, uint8 [210, 160],
@@ -29,25 +29,22 @@ def make_atari(env_id, max_episode_steps=None, render_mode=None) -> gym.Env:
         env_id: id or Gymnasium spec of a game without frame skip, as
             ``PongNoFrameskip-v4``.
         max_episode_steps: agent steps after which to cut a game short, or None.
-        render_mode: Gymnasium's.
+        env_kwargs: for the emulator, as ``render_mode`` or ``difficulty``.
 
     Raises:
         UserValueError: if the game repeats frames itself.
     """
     ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
     spec = gym.spec(env_id) if isinstance(env_id, str) else env_id
-    if spec.kwargs.get("frameskip") != 1 or spec.kwargs["repeat_action_probability"]:
+    if "frameskip" not in spec.kwargs:
+        raise UserValueError(f"{spec.id} is not an Atari game")
+    if spec.kwargs["frameskip"] != 1 or spec.kwargs["repeat_action_probability"]:
         raise UserValueError(
             f"{spec.id} repeats frames or actions itself, and MaxAndSkipEnv skips 4 "
             "frames already; use the game's NoFrameskip-v4 id, as PongNoFrameskip-v4"
         )
-    env = gym.make(
-        spec,
-        obs_type="grayscale",
-        max_num_frames_per_episode=MAX_FRAMES,
-        render_mode=render_mode,
-        disable_env_checker=True,
-    )
+    emulator = {"obs_type": "grayscale", "max_num_frames_per_episode": MAX_FRAMES}
+    env = gym.make(spec, disable_env_checker=True, **{**emulator, **env_kwargs})
     env = MaxAndSkipEnv(NoopResetEnv(env, noop_max=30), skip=4)
     if max_episode_steps is not None:
         env = gym.wrappers.TimeLimit(env, max_episode_steps)
@@ -110,8 +107,8 @@ class MaxAndSkipEnv(gym.Wrapper):
     """Repeats each action ``skip`` times and shows the last two frames' maximum.
 
     The maximum undoes the flicker of games that draw an object in every other
-    frame only. Rewards are summed. A game that ends on the way shows its last
-    frame alone.
+    frame only. Rewards are summed. A game that ends before the last frame of the
+    skip shows its own last frame alone.
     """
 
     def __init__(self, env, skip=4):
@@ -136,7 +133,8 @@ class MaxAndSkipEnv(gym.Wrapper):
                 self.ale.getScreenGrayscale(self.frames[i % 2])
             if over:
                 break
-        obs = self.frames[i % 2].copy() if over else np.maximum(*self.frames)
+        whole = i == self.skip - 1
+        obs = np.maximum(*self.frames) if whole else self.frames[i % 2].copy()
         terminated = self.ale.game_over(with_truncation=False)
         truncated = self.ale.game_truncated()
         return obs, total_reward, terminated, truncated, {"lives": self.ale.lives()}
@@ -175,6 +173,12 @@ class EpisodicLifeEnv(gym.Wrapper):
             self.game_over = False
         self.lives = self.unwrapped.ale.lives()
         return obs, info
+
+    def get_state(self) -> dict:
+        return {"lives": self.lives, "game_over": self.game_over}
+
+    def set_state(self, state) -> None:
+        self.lives, self.game_over = state["lives"], state["game_over"]
 
 
 class FireResetEnv(gym.Wrapper):
@@ -236,3 +240,9 @@ class FrameStack(gym.ObservationWrapper):
     def observation(self, obs):
         self.frames = [*self.frames[1:], obs]
         return np.concatenate(self.frames, axis=-1)
+
+    def get_state(self) -> dict:
+        return {"frames": np.array(self.frames)}
+
+    def set_state(self, state) -> None:
+        self.frames = list(state["frames"])

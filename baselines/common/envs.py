@@ -14,6 +14,7 @@ from baselines.common.errors import (
     UserValueError,
     suggest,
 )
+from baselines.common.recorder import Recorder
 from baselines.common.vec_env import DummyVecEnv, SubprocVecEnv, VecEnv, VecMonitor
 from baselines.common.vec_env.gymnasium_vec_env import GymnasiumVecEnv
 
@@ -66,7 +67,7 @@ def find_env_type(spec) -> str:
     if not isinstance(entry_point, str):
         entry_point = entry_point.__module__
     package, *path = entry_point.split(":")[0].split(".")
-    if package == "gymnasium" and path[:1] == ["envs"]:
+    if package == "gymnasium" and len(path) > 1:
         return path[1]
     return EMULATORS.get(package, package)
 
@@ -108,14 +109,17 @@ def make_env(
             env = make_atari(spec, **env_kwargs or {})
         else:
             env = gym.make(spec, disable_env_checker=True, **env_kwargs or {})
-    except (gym.error.DependencyNotInstalled, ModuleNotFoundError) as error:
+    except ImportError as error:
         raise MissingDependency(
-            f"environment {spec.id!r} needs a package that is not installed: "
-            f"{first_line(error)}"
+            f"environment {spec.id!r} cannot be imported: {first_line(error)}"
+        ) from error
+    except gym.error.Error as error:
+        raise UserValueError(
+            f"environment {spec.id!r} cannot be made: {first_line(error)}"
         ) from error
     env.reset(seed=seed)
     env.action_space.seed(seed)
-    env = Monitor(env, monitor_file, allow_early_resets=True)
+    env = Monitor(Recorder(env), monitor_file, allow_early_resets=True)
     if env_type == "atari":
         env = wrap_deepmind(env, **wrapper_kwargs or {})
     if reward_scale != 1.0:
@@ -195,6 +199,10 @@ def as_vec_env(env, seed=None) -> VecEnv:
         hasattr(env, name) for name in ("num_envs", "step_async", "step_wait")
     ):
         return env
+    if isinstance(env, type):
+        raise UserTypeError(
+            f"env has to be an environment, received the class {env.__name__}; call it"
+        )
     if hasattr(env, "reset") and hasattr(env, "step"):
         raise UserTypeError(
             f"{type(env).__name__} is an environment of the old gym API; it has to be "

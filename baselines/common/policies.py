@@ -142,7 +142,21 @@ class Policy:
     def trainable_variables(self) -> list:
         return [variable for variable in self.variables if variable.trainable]
 
-    def _description(self):
+    def get_state(self) -> dict:
+        variables = self.named_variables.items()
+        return {
+            "variables": {k: ops.convert_to_numpy(v) for k, v in variables},
+            "generator": self.rng.bit_generator.state,
+        }
+
+    def set_state(self, state) -> None:
+        for name, variable in self.named_variables.items():
+            variable.assign(state["variables"][name])
+        self.rng.bit_generator.state = state["generator"]
+
+    @property
+    def description(self) -> dict:
+        """What a file has to agree in to be loaded: algorithm and spaces."""
         return {
             "format": FORMAT,
             "algorithm": self.algorithm,
@@ -152,11 +166,7 @@ class Policy:
 
     def save(self, path) -> None:
         """Writes all variables to one safetensors file."""
-        tensors = {
-            name: ops.convert_to_numpy(variable)
-            for name, variable in self.named_variables.items()
-        }
-        save_tensors(path, tensors, self._description())
+        save_tensors(path, self.get_state()["variables"], self.description)
 
     def load(self, path) -> None:
         """Takes all variables from a file that ``save`` wrote.
@@ -168,7 +178,7 @@ class Policy:
                 then.
         """
         tensors, found = load_tensors(path)
-        for key, expected in self._description().items():
+        for key, expected in self.description.items():
             if found.get(key) != expected:
                 raise UserValueError(
                     f"{path} was saved with {key} {found.get(key)}, but this "

@@ -27,7 +27,7 @@ class Runner:
     """Steps ``env`` with ``model``, ``nsteps`` at a time, and goes on where it was.
 
     Args:
-        env: a VecEnv; it is reset here.
+        env: a VecEnv; it is reset by the first ``run``.
         model: has ``step``, ``value`` and ``initial_state``.
         nsteps: steps of each environment in a rollout (T).
     """
@@ -36,12 +36,14 @@ class Runner:
         self.env = env
         self.model = model
         self.nsteps = nsteps
-        self.obs = env.reset()
+        self.obs = None
         self.states = model.initial_state
         self.dones = np.zeros(env.num_envs, bool)
 
     def run(self) -> Rollout:
         """Plays ``nsteps`` steps and returns them."""
+        if self.obs is None:
+            self.obs = self.env.reset()
         steps, episodes, cut_short = [], [], []
         for t in range(self.nsteps):
             obs = backend.to_device(self.obs)
@@ -71,6 +73,20 @@ class Runner:
             np.stack(neglogps),
             episodes,
         )
+
+    def get_state(self) -> dict:
+        return {
+            "obs": self.obs,
+            "states": self.states,
+            "dones": self.dones,
+            "env": self.env.get_state(),
+        }
+
+    def set_state(self, state) -> None:
+        self.env.set_state(state["env"])
+        self.obs = state["obs"]
+        self.states = state["states"]
+        self.dones = state["dones"]
 
     def value_of_one(self, obs) -> float:
         """Returns the value of one observation, that of a time limit."""

@@ -2,12 +2,12 @@
 
 import json
 import os
-import tempfile
 
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from baselines.common.errors import UserFileError, UserValueError
+from baselines.common.files import replace_file
 
 
 def save_tensors(path, tensors, metadata) -> None:
@@ -18,19 +18,8 @@ def save_tensors(path, tensors, metadata) -> None:
         tensors: a dict of NumPy arrays by name.
         metadata: a dict of JSON values.
     """
-    path = os.path.abspath(os.path.expanduser(path))
-    os.makedirs(os.path.dirname(path), exist_ok=True)
     data = save(tensors, {"json": json.dumps(metadata)})
-    file, temporary = tempfile.mkstemp(dir=os.path.dirname(path))
-    try:
-        with os.fdopen(file, "wb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    replace_file(os.path.abspath(os.path.expanduser(path)), data)
 
 
 def load_tensors(path):

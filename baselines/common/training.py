@@ -1,5 +1,7 @@
 """Small parts of every training loop."""
 
+from collections import deque
+
 import keras
 import numpy as np
 
@@ -39,6 +41,21 @@ def count_updates(total_timesteps, batch_size) -> int:
     return total_timesteps // batch_size
 
 
-def mean_of(episodes, key) -> float:
-    """Returns the mean of ``key`` over episode results, NaN if there are none."""
-    return float(np.mean([episode[key] for episode in episodes] or [np.nan]))
+class EpisodeResults:
+    """The results of the last 100 episodes (``info["episode"]``), newest last."""
+
+    def __init__(self):
+        self.results = deque(maxlen=100)
+
+    def extend(self, results) -> None:
+        self.results.extend(results)
+
+    def mean(self, key) -> float:
+        """Returns the mean of ``r`` or ``l`` (return, length), NaN if there is none."""
+        return float(np.mean([result[key] for result in self.results] or [np.nan]))
+
+    def get_state(self) -> list:
+        return list(self.results)
+
+    def set_state(self, state) -> None:
+        self.results = deque(state, maxlen=100)

@@ -2,7 +2,13 @@
 
 import numpy as np
 
-from baselines.common.vec_env.vec_env import VecEnv, step_and_reset
+from baselines.common.recorder import get_env_state, set_env_state, with_recorder
+from baselines.common.vec_env.vec_env import (
+    VecEnv,
+    check_actions,
+    check_equal_spaces,
+    step_and_reset,
+)
 
 
 class DummyVecEnv(VecEnv):
@@ -17,8 +23,9 @@ class DummyVecEnv(VecEnv):
     """
 
     def __init__(self, env_fns):
-        self.envs = [env_fn() for env_fn in env_fns]
+        self.envs = [with_recorder(env_fn()) for env_fn in env_fns]
         env = self.envs[0]
+        check_equal_spaces([(e.observation_space, e.action_space) for e in self.envs])
         super().__init__(len(self.envs), env.observation_space, env.action_space)
         space = self.observation_space
         self._obs = np.zeros((self.num_envs, *space.shape), space.dtype)
@@ -32,7 +39,7 @@ class DummyVecEnv(VecEnv):
         return self._obs.copy()
 
     def step_async(self, actions):
-        self._actions = actions
+        self._actions = check_actions(actions, self.num_envs)
 
     def step_wait(self):
         infos = []
@@ -44,6 +51,13 @@ class DummyVecEnv(VecEnv):
 
     def get_images(self):
         return [env.render() for env in self.envs]
+
+    def get_state(self):
+        return [get_env_state(env) for env in self.envs]
+
+    def set_state(self, state):
+        for env, env_state in zip(self.envs, state, strict=True):
+            set_env_state(env, env_state)
 
     def close(self):
         for env in self.envs:

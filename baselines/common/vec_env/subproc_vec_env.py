@@ -6,13 +6,18 @@ import socket
 import subprocess
 import sys
 import tempfile
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, wait
 
 import cloudpickle
 import numpy as np
 
-from baselines.common.errors import UserValueError
-from baselines.common.vec_env.vec_env import VecEnv
+from baselines.common.errors import UserError, UserValueError
+from baselines.common.vec_env import worker as worker_program
+from baselines.common.vec_env.vec_env import (
+    VecEnv,
+    check_actions,
+    check_equal_spaces,
+)
 
 
 class WorkerError(RuntimeError):
@@ -42,11 +47,19 @@ class SubprocVecEnv(VecEnv):
     """
 
     def __init__(self, env_fns, num_workers=None):
+        self.closed = True
+        env_fns = list(env_fns)
+        if num_workers is None:
+            num_workers = available_cores()
+        if not env_fns or num_workers < 1:
+            raise UserValueError(
+                "SubprocVecEnv needs at least one environment and one worker, received "
+                f"{len(env_fns)} and {num_workers}"
+            )
+        num_workers = min(num_workers, len(env_fns))
         self.closed = False
         self._waiting = False
         self._workers = []
-        env_fns = list(env_fns)
-        num_workers = min(num_workers or available_cores(), len(env_fns))
         self._slices = split_evenly(len(env_fns), num_workers)
         self._memory = tempfile.TemporaryFile(dir=shared_memory_folder())
         try:
@@ -54,7 +67,7 @@ class SubprocVecEnv(VecEnv):
                 self._workers.append(WorkerProcess(self._memory.fileno()))
                 self._workers[-1].send(("make", cloudpickle.dumps(env_fns[part])))
             spaces = [pair for pairs in self._receive() for pair in pairs]
-            check_equal(spaces)
+            check_equal_spaces(spaces)
             super().__init__(len(env_fns), *spaces[0])
             self._obs = self._map_observations()
         except BaseException:
@@ -83,11 +96,13 @@ class SubprocVecEnv(VecEnv):
 
     def step_async(self, actions):
         self._finish_step()
-        actions = np.asarray(actions)
+        actions = check_actions(actions, self.num_envs)
         self._send([("step", actions[part]) for part in self._slices])
         self._waiting = True
 
     def step_wait(self):
+        if not self._waiting:
+            raise WorkerError("step_wait() needs a step_async() before it")
         self._waiting = False
         rewards, dones, infos = zip(*self._receive())
         return (
@@ -98,9 +113,19 @@ class SubprocVecEnv(VecEnv):
         )
 
     def get_images(self):
+        return self._collect("render")
+
+    def get_state(self):
+        return self._collect("get_state")
+
+    def set_state(self, state):
+        self._send([("set_state", state[part]) for part in self._slices])
+        self._receive()
+
+    def _collect(self, request):
         self._finish_step()
-        self._send([("render",)] * len(self._workers))
-        return [image for images in self._receive() for image in images]
+        self._send([(request,)] * len(self._workers))
+        return [answer for answers in self._receive() for answer in answers]
 
     def _finish_step(self):
         if self._waiting:
@@ -113,26 +138,25 @@ class SubprocVecEnv(VecEnv):
             worker.send(request)
 
     def _receive(self):
-        answers = []
-        for worker, part in zip(self._workers, self._slices):
-            status, answer = worker.receive()
-            if status == "ok":
-                answers.append(answer)
-                continue
+        """Returns every worker's answer, in order; raises at the first bad news."""
+        answers = [None] * len(self._workers)
+        waiting = {worker.pipe: i for i, worker in enumerate(self._workers)}
+        try:
+            while waiting:
+                for pipe in wait(list(waiting)):
+                    i = waiting.pop(pipe)
+                    answers[i] = self._workers[i].receive(self._slices[i])
+        except BaseException:
+            # Answers that nobody took would be mistaken for those of later calls.
             self.close()
-            if status == "died":
-                raise WorkerError(
-                    f"the worker process of environments {part.start} to "
-                    f"{part.stop - 1} died with exit status {answer}"
-                )
-            index, trace = answer
-            raise WorkerError(f"environment {part.start + index} raised\n{trace}")
+            raise
         return answers
 
     def close(self):
         if self.closed:
             return
         self.closed = True
+        self._waiting = False
         for worker in self._workers:
             worker.pipe.close()
         for worker in self._workers:
@@ -150,7 +174,8 @@ class WorkerProcess:
     def __init__(self, memory_fd):
         ours, theirs = socket.socketpair()
         fds = (theirs.fileno(), memory_fd)
-        command = [sys.executable, "-m", "baselines.common.vec_env.worker"]
+        # By its path: python -m would put the current folder first in sys.path.
+        command = [sys.executable, worker_program.__file__]
         search_path = os.pathsep.join(path or os.getcwd() for path in sys.path)
         self.process = subprocess.Popen(
             [*command, *map(str, fds)],
@@ -166,12 +191,29 @@ class WorkerProcess:
         with contextlib.suppress(ConnectionError):
             self.pipe.send(request)
 
-    def receive(self):
-        """Returns ("ok", answer), ("error", (index, traceback)) or ("died", status)."""
+    def receive(self, part):
+        """Returns the answer to the last request.
+
+        Args:
+            part: slice of the environments that the worker has, for messages.
+
+        Raises:
+            WorkerError: if an environment raised or the worker died.
+            UserError: as it is, because its one sentence says all.
+        """
         try:
-            return self.pipe.recv()
-        except (EOFError, ConnectionError):
-            return "died", self.process.wait()
+            ok, answer = self.pipe.recv()
+        except (EOFError, OSError):
+            raise WorkerError(
+                f"the worker process of environments {part.start} to {part.stop - 1} "
+                f"died with exit status {self.process.wait()}"
+            ) from None
+        if not ok:
+            index, raised = answer
+            if isinstance(raised, UserError):
+                raise raised
+            raise WorkerError(f"environment {part.start + index} raised\n{raised}")
+        return answer
 
     def end(self, patience=5.0):
         """Waits for the worker to end by itself, seconds at most, then kills it."""
@@ -180,17 +222,6 @@ class WorkerProcess:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-
-
-def check_equal(spaces):
-    """Raises if the environments' (observation, action) spaces are not all alike."""
-    for i, (observation_space, action_space) in enumerate(spaces):
-        if (observation_space, action_space) != spaces[0]:
-            raise UserValueError(
-                "all environments need the same spaces: environment 0 has "
-                f"{spaces[0][0]} and {spaces[0][1]}, environment {i} has "
-                f"{observation_space} and {action_space}"
-            )
 
 
 def available_cores() -> int:

@@ -4,6 +4,8 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
+from baselines.common.errors import UserValueError
+
 
 class VecEnv(ABC):
     """``num_envs`` environments that step together and reset themselves.
@@ -20,6 +22,10 @@ class VecEnv(ABC):
     """
 
     metadata = {"render_modes": ["human", "rgb_array"]}
+
+    # A VecEnv that can be resumed has get_state(), which returns a nest of arrays
+    # and JSON values, and set_state(state), which goes on there without a reset.
+    get_state = None
 
     def __init__(self, num_envs, observation_space, action_space):
         self.num_envs = num_envs
@@ -91,6 +97,12 @@ class VecEnvWrapper(VecEnv):
     def step_wait(self):
         return self.venv.step_wait()
 
+    def get_state(self):
+        return self.venv.get_state()
+
+    def set_state(self, state):
+        self.venv.set_state(state)
+
     def close(self):
         self.venv.close()
 
@@ -118,11 +130,34 @@ def step_and_reset(env, action):
     if done:
         info = {
             **info,
-            "terminal_observation": obs,
+            # A copy, as the environment may use the same array again.
+            "terminal_observation": np.array(obs),
             "TimeLimit.truncated": bool(truncated and not terminated),
         }
         obs, _ = env.reset()
     return obs, reward, done, info
+
+
+def check_equal_spaces(spaces) -> None:
+    """Raises UserValueError unless all (observation, action) spaces are alike."""
+    for i, pair in enumerate(spaces):
+        if pair != spaces[0]:
+            raise UserValueError(
+                "all environments need the same spaces: environment 0 has "
+                f"{spaces[0][0]} and {spaces[0][1]}, environment {i} has {pair[0]} "
+                f"and {pair[1]}"
+            )
+
+
+def check_actions(actions, num_envs) -> np.ndarray:
+    """Returns actions as an array; raises unless there is one an environment."""
+    actions = np.asarray(actions)
+    if len(actions) != num_envs:
+        raise UserValueError(
+            f"expected an action for each of {num_envs} environments, received "
+            f"{len(actions)}"
+        )
+    return actions
 
 
 def tile_images(images) -> np.ndarray:

@@ -34,7 +34,7 @@ class VecFrameStack(VecEnvWrapper):
     def reset(self):
         self.stacked_obs = np.zeros_like(self.stacked_obs)
         self.stacked_obs = push(self.stacked_obs, self.venv.reset())
-        return self.stacked_obs
+        return self.stacked_obs.copy()
 
     def step_wait(self):
         obs, rewards, dones, infos = self.venv.step_wait()
@@ -44,7 +44,14 @@ class VecFrameStack(VecEnvWrapper):
             last = infos[i]["terminal_observation"]
             infos[i]["terminal_observation"] = push(previous[i], last)
             self.stacked_obs[i] = push(np.zeros_like(previous[i]), obs[i])
-        return self.stacked_obs, rewards, dones, infos
+        return self.stacked_obs.copy(), rewards, dones, infos
+
+    def get_state(self) -> dict:
+        return {"venv": self.venv.get_state(), "stack": self.stacked_obs}
+
+    def set_state(self, state) -> None:
+        self.venv.set_state(state["venv"])
+        self.stacked_obs = state["stack"]
 
 
 def push(stack, frame):

@@ -35,6 +35,8 @@ class VecMonitor(VecEnvWrapper):
     def reset(self):
         self.returns[:] = 0
         self.lengths[:] = 0
+        if self.writer:
+            self.writer.open()
         return self.venv.reset()
 
     def step_wait(self):
@@ -43,12 +45,28 @@ class VecMonitor(VecEnvWrapper):
         self.lengths += 1
         for i in np.flatnonzero(dones):
             result = episode_result(self.returns[i], self.lengths[i], self.t_start)
+            result |= {key: infos[i][key] for key in self.info_keywords}
             infos[i] = {**infos[i], "episode": result}
             self.returns[i] = self.lengths[i] = 0
             if self.writer:
-                extra = {key: infos[i][key] for key in self.info_keywords}
-                self.writer.write_row({**result, **extra})
+                self.writer.write_row(result)
         return obs, rewards, dones, infos
+
+    def get_state(self) -> dict:
+        return {
+            "venv": self.venv.get_state(),
+            "returns": self.returns.copy(),
+            "lengths": self.lengths.copy(),
+            "file": self.writer and self.writer.get_state(),
+        }
+
+    def set_state(self, state) -> None:
+        self.venv.set_state(state["venv"])
+        self.returns = state["returns"].copy()
+        self.lengths = state["lengths"].copy()
+        if self.writer:
+            self.writer.set_state(state["file"])
+            self.t_start = self.writer.header["t_start"]
 
     def close(self):
         if self.writer:

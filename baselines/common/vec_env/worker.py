@@ -1,26 +1,36 @@
 """The program that a SubprocVecEnv starts: it runs some of the environments.
 
-``python -m baselines.common.vec_env.worker PIPE MEMORY``, where both arguments
-are file descriptors inherited from the parent. Requests are answered in order:
+``python worker.py PIPE MEMORY``, where both arguments are file descriptors
+inherited from the parent. Requests are answered in order:
 
-    "make", env_fns         -> the observation and action space
+    "make", env_fns         -> the observation and action space of each
     "share", layout         -> observations go to the shared memory from here on
     "reset"                 -> None
     "step", actions         -> rewards, dones, infos
     "render"                -> a list of RGB frames
+    "get_state"             -> a list of the environments' states
+    "set_state", states     -> None
 
 The program ends when the pipe closes, however the parent ended.
 """
 
-import mmap
-import signal
 import sys
+
+if __name__ == "__main__":
+    # The folder of this file; the parent's own search path comes behind it.
+    del sys.path[0]
+
+import mmap
+import pickle
+import signal
 import traceback
 from multiprocessing.connection import Connection
 
 import cloudpickle
 import numpy as np
 
+from baselines.common.errors import UserError
+from baselines.common.recorder import get_env_state, set_env_state, with_recorder
 from baselines.common.vec_env.vec_env import step_and_reset
 
 
@@ -33,10 +43,16 @@ class Worker:
         self.obs = None
         self.current = 0  # which environment is being run, for error messages
 
+    def each(self):
+        """Yields (i, environment) and notes which one is being run."""
+        for i, env in enumerate(self.envs):
+            self.current = i
+            yield i, env
+
     def make(self, env_fns):
         for i, env_fn in enumerate(cloudpickle.loads(env_fns)):
             self.current = i
-            self.envs.append(env_fn())
+            self.envs.append(with_recorder(env_fn()))
         if "cv2" in sys.modules:
             # There is a worker for every core already.
             sys.modules["cv2"].setNumThreads(1)
@@ -47,41 +63,55 @@ class Worker:
         self.obs = np.ndarray(shape, dtype, memory)[start : start + len(self.envs)]
 
     def reset(self):
-        for i, env in enumerate(self.envs):
-            self.current = i
+        for i, env in self.each():
             self.obs[i], _ = env.reset()
 
     def step(self, actions):
         rewards = np.zeros(len(self.envs), np.float32)
         dones = np.zeros(len(self.envs), bool)
         infos = []
-        for i, env in enumerate(self.envs):
-            self.current = i
+        for i, env in self.each():
             self.obs[i], rewards[i], dones[i], info = step_and_reset(env, actions[i])
             infos.append(info)
         return rewards, dones, infos
 
     def render(self):
-        return [env.render() for env in self.envs]
+        return [env.render() for _, env in self.each()]
+
+    def get_state(self):
+        return [get_env_state(env) for _, env in self.each()]
+
+    def set_state(self, states):
+        for i, env in self.each():
+            set_env_state(env, states[i])
 
     def close(self):
         for env in self.envs:
             env.close()
 
+    def answer(self, request, arguments):
+        """Returns a pickled (True, result), or (False, (index, what it raised))."""
+        try:
+            return pickle.dumps((True, getattr(self, request)(*arguments)))
+        except UserError as error:
+            return pickle.dumps((False, (self.current, error)))
+        except Exception:
+            return pickle.dumps((False, (self.current, traceback.format_exc())))
+
 
 def serve(pipe, worker):
-    """Answers requests until the parent closes the pipe or a request fails."""
+    """Answers requests until the parent closes the pipe."""
     try:
         while True:
             request, *arguments = pipe.recv()
-            pipe.send(("ok", getattr(worker, request)(*arguments)))
+            pipe.send_bytes(worker.answer(request, arguments))
     except (EOFError, BrokenPipeError, ConnectionResetError):
         worker.close()
-    except Exception:
-        pipe.send(("error", (worker.current, traceback.format_exc())))
 
 
 if __name__ == "__main__":
-    # Ctrl-C reaches the whole process group; the parent decides what it means.
+    # Ctrl-C and batch systems signal the whole group; the parent decides what it
+    # means, and closes the pipe.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     serve(Connection(int(sys.argv[1])), Worker(memory_fd=int(sys.argv[2])))

@@ -1,0 +1,281 @@
+"""A whole run on disk: saved now and then, restored bit for bit.
+
+A checkpoint is a file of tensors (with JSON beside them) and a manifest that
+lists the files it consists of with their checksums. The manifest is written
+last, so that a kill at any moment leaves the checkpoint before it whole. Files
+named by no manifest are removed; a file that several manifests name is kept as
+long as one of them is.
+"""
+
+import hashlib
+import json
+import os
+import re
+import signal
+
+import numpy as np
+
+from baselines import logger
+from baselines.common.errors import UserFileError, UserTypeError, UserValueError
+from baselines.common.files import replace_file
+from baselines.common.tensors import load_tensors, save_tensors
+
+FORMAT = 1
+KEPT = 2  # checkpoints: the newest, and one in case it is damaged
+NOT_RESUMABLE = (
+    "A run in these environments cannot be resumed: their VecEnv has no get_state() "
+    "(DummyVecEnv and SubprocVecEnv do)."
+)
+STOP_SIGNALS = signal.SIGINT, signal.SIGTERM
+
+
+class Checkpoints:
+    """Saves and restores the parts of a run.
+
+    Signals are answered inside ``with``: SIGTERM or SIGINT saves a checkpoint
+    at the end of the update and then ends the run; a second SIGINT ends it at
+    once.
+
+    Args:
+        folder: the run's log folder; None to save nothing.
+        interval: agent steps from one checkpoint to the next; 0 for none.
+        total_timesteps: agent steps that the run is meant to have.
+        env: the VecEnv that is trained in.
+        description: JSON values that a checkpoint has to agree in, such as the
+            algorithm and the shapes.
+        parts: objects with ``get_state`` and ``set_state`` by name. A state is
+            a nest of dicts and lists of arrays and JSON values.
+    """
+
+    def __init__(self, folder, interval, total_timesteps, env, description, **parts):
+        self.folder = folder and os.path.join(folder, "checkpoints")
+        self.interval = interval if folder else 0
+        self.total_timesteps = total_timesteps
+        self.env = env
+        num_envs = env.num_envs
+        self.description = {"format": FORMAT, **description, "num_envs": num_envs}
+        # The log comes last: it is cut back only if all else fits.
+        self.parts = {**parts, "logger": logger}
+        self.num_timesteps = 0
+        self.signal = None
+        self.old_handlers = {}
+
+    def __enter__(self):
+        if self.interval:
+            for number in STOP_SIGNALS:
+                try:
+                    self.old_handlers[number] = signal.signal(number, self._stop)
+                except ValueError:
+                    break  # Only the main thread may; elsewhere signals are not ours.
+        return self
+
+    def __exit__(self, *exc_info):
+        for number, handler in self.old_handlers.items():
+            signal.signal(number, handler)
+
+    def _stop(self, number, frame):
+        if self.signal == signal.SIGINT == number:
+            raise KeyboardInterrupt
+        self.signal = number
+
+    def after_update(self, num_timesteps, last=False) -> None:
+        """Saves a checkpoint if one is due.
+
+        Args:
+            num_timesteps: agent steps done.
+            last: whether training ends here.
+
+        Raises:
+            KeyboardInterrupt, SystemExit: if SIGINT or SIGTERM came.
+        """
+        due = num_timesteps // self.interval if self.interval else 0
+        done = self.num_timesteps // self.interval if self.interval else 0
+        if self.interval and (due > done or self.signal or last):
+            self.save(num_timesteps)
+        self.num_timesteps = num_timesteps
+        if self.signal is None:
+            return
+        name = signal.Signals(self.signal).name
+        run_folder = os.path.dirname(self.folder)
+        logger.log(f"{name} after {num_timesteps} agent steps; resume {run_folder}")
+        if self.signal == signal.SIGINT:
+            raise KeyboardInterrupt
+        raise SystemExit(128 + self.signal)
+
+    def save(self, num_timesteps) -> None:
+        """Writes a checkpoint and removes the ones it replaces."""
+        tensors = {}
+        states = {name: part.get_state() for name, part in self.parts.items()}
+        metadata = {
+            "description": self.description,
+            "num_timesteps": num_timesteps,
+            "total_timesteps": self.total_timesteps,
+            "states": take_arrays(states, tensors),
+        }
+        name = f"{num_timesteps:012d}"
+        data = f"{name}.safetensors"
+        save_tensors(os.path.join(self.folder, data), tensors, metadata)
+        manifest = {"files": {data: file_digest(os.path.join(self.folder, data))}}
+        text = json.dumps(manifest, indent=2).encode()
+        replace_file(os.path.join(self.folder, f"{name}.json"), text)
+        self._remove_old()
+
+    def _remove_old(self):
+        manifests = list_manifests(self.folder)
+        for path in manifests[:-KEPT]:
+            os.unlink(path)
+        named = {file for path in manifests[-KEPT:] for file in read_files_of(path)}
+        for file in os.listdir(self.folder):
+            if file.endswith(".safetensors") and file not in named:
+                os.unlink(os.path.join(self.folder, file))
+
+    def restore(self, folder) -> int:
+        """Puts every part where the newest whole checkpoint has it; opens the log.
+
+        Args:
+            folder: log folder of the run to go on with, or None for a new run.
+
+        Returns:
+            how many agent steps are done: 0 for a new run, or for one that was
+            killed before its first checkpoint.
+
+        Raises:
+            UserFileError: if the folder has no run.
+            UserValueError: if the checkpoint does not fit this run, or none is
+                whole.
+        """
+        resumable = getattr(self.env.unwrapped, "get_state", None) is not None
+        if folder is None:
+            logger.open_files()
+            if self.interval and not resumable:
+                self.interval = 0
+                logger.warn(NOT_RESUMABLE, "No checkpoints are written.")
+            return 0
+        if not resumable:
+            raise UserTypeError(NOT_RESUMABLE)
+        folder = os.path.expanduser(folder)
+        if not os.path.isdir(folder):
+            raise UserFileError(f"there is no run to resume in {folder}")
+        manifests = list_manifests(os.path.join(folder, "checkpoints"))
+        damaged = None
+        for path in reversed(manifests):
+            try:
+                tensors, metadata = load_checkpoint(path)
+            except (UserValueError, UserFileError) as error:
+                damaged = error
+                continue
+            self._check_description(path, metadata["description"])
+            states = put_arrays(metadata["states"], tensors)
+            for name, part in self.parts.items():
+                part.set_state(states[name])
+            if damaged:
+                logger.warn(f"{damaged}; resumed from the one before it")
+            self.num_timesteps = metadata["num_timesteps"]
+            self._say_where(folder, metadata["total_timesteps"])
+            return self.num_timesteps
+        if damaged:
+            raise damaged
+        logger.open_files()
+        return 0
+
+    def _say_where(self, folder, old_total):
+        done, total = self.num_timesteps, self.total_timesteps
+        logger.log(f"resuming {folder} at {done} of {total} agent steps")
+        if total != old_total:
+            logger.log(
+                f"It was meant to have {old_total}. Schedules now span {total}: they "
+                f"go on from where {done / total:.0%} of training is done."
+            )
+
+    def _check_description(self, path, found):
+        for key, expected in self.description.items():
+            if found.get(key) != expected:
+                raise UserValueError(
+                    f"cannot resume from {path}: its {key} is {found.get(key)}, this "
+                    f"run's is {expected}"
+                )
+
+
+def list_manifests(folder) -> list:
+    """Returns the paths of all manifests, oldest first."""
+    names = os.listdir(folder) if os.path.isdir(folder) else []
+    return [
+        os.path.join(folder, name)
+        for name in sorted(names)
+        if re.fullmatch(r"\d{12}\.json", name)
+    ]
+
+
+def read_files_of(path) -> dict:
+    """Returns the checksums of a manifest's files by name; none if it is damaged."""
+    try:
+        with open(path) as file:
+            files = json.load(file)["files"]
+        return {str(name): str(digest) for name, digest in files.items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}
+
+
+def load_checkpoint(path):
+    """Reads the checkpoint of a manifest.
+
+    Returns:
+        (tensors, metadata) of its data file.
+
+    Raises:
+        UserFileError, UserValueError: if it is not whole.
+    """
+    data = f"{os.path.basename(path).removesuffix('.json')}.safetensors"
+    files = read_files_of(path)
+    if data not in files:
+        raise UserValueError(f"the checkpoint {path} is damaged")
+    data_path = os.path.join(os.path.dirname(path), data)
+    if not os.path.isfile(data_path) or file_digest(data_path) != files[data]:
+        raise UserValueError(f"the checkpoint {data_path} is damaged")
+    return load_tensors(data_path)
+
+
+def file_digest(path) -> str:
+    """Returns the SHA-256 checksum of a file, in hexadecimal."""
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def take_arrays(state, tensors, path=""):
+    """Returns ``state`` as JSON values and moves its arrays to ``tensors``."""
+    if isinstance(state, (np.ndarray, np.generic)):
+        tensors[path] = np.asarray(state)
+        return {"tensor": path}
+    if isinstance(state, dict):
+        return {k: take_arrays(v, tensors, f"{path}/{k}") for k, v in state.items()}
+    if isinstance(state, (list, tuple)):
+        return [take_arrays(v, tensors, f"{path}/{i}") for i, v in enumerate(state)]
+    return state
+
+
+def put_arrays(state, tensors):
+    """Returns what ``take_arrays`` was given."""
+    if isinstance(state, dict):
+        if set(state) == {"tensor"}:
+            return tensors[state["tensor"]]
+        return {key: put_arrays(value, tensors) for key, value in state.items()}
+    if isinstance(state, list):
+        return [put_arrays(value, tensors) for value in state]
+    return state
+
+
+class VariableState:
+    """The values of Keras variables, as a part of a checkpoint."""
+
+    def __init__(self, variables):
+        self.variables = variables
+
+    def get_state(self) -> list:
+        return [variable.numpy() for variable in self.variables]
+
+    def set_state(self, state) -> None:
+        for variable, value in zip(self.variables, state, strict=True):
+            variable.assign(value)

@@ -1,0 +1,54 @@
+"""Files that survive a kill: replaced whole, or cut back and continued."""
+
+import os
+import tempfile
+
+from baselines.common.errors import UserFileError
+
+
+def replace_file(path, data) -> None:
+    """Writes bytes to a file, all of them or nothing; missing folders are made."""
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    file, temporary = tempfile.mkstemp(dir=os.path.dirname(path))
+    try:
+        with os.fdopen(file, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def open_text(path, size=None):
+    """Returns a text file to write to: a new one, or one cut back to ``size`` bytes.
+
+    Raises:
+        UserFileError: if the file is to be cut back and is missing or shorter.
+    """
+    if size is None:
+        return open(path, "w", newline="")
+    if not os.path.isfile(path) or os.path.getsize(path) < size:
+        raise UserFileError(
+            f"cannot resume: {path} is missing or shorter than at the checkpoint"
+        )
+    os.truncate(path, size)
+    return open(path, "a", newline="")
+
+
+def size_of(file) -> int:
+    """Returns how many bytes an open file has, those just written included."""
+    file.flush()
+    return os.fstat(file.fileno()).st_size
+
+
+def check_writable(folder) -> None:
+    """Raises UserFileError if no file could be made in ``folder``, there or not."""
+    existing = folder
+    while not os.path.lexists(existing):
+        existing = os.path.dirname(existing)
+    try:
+        tempfile.TemporaryFile(dir=existing).close()
+    except OSError as error:
+        raise UserFileError(f"cannot write to {folder}: {error.strerror}") from None

@@ -1,0 +1,466 @@
+"""Each wrapper against its specification, on the emulator, frame by frame."""
+
+import math
+
+import ale_py
+import cv2
+import gymnasium as gym
+import numpy as np
+import pytest
+from toy_envs import ActionLog, ToyGame
+
+from baselines.common import atari_wrappers
+from baselines.common.atari_wrappers import (
+    ClipRewardEnv,
+    EpisodicLifeEnv,
+    FireResetEnv,
+    MaxAndSkipEnv,
+    NoopResetEnv,
+    WarpFrame,
+    make_atari,
+    wrap_deepmind,
+)
+from baselines.common.envs import make_env
+from baselines.common.errors import UserTypeError, UserValueError
+from baselines.common.vec_env import DummyVecEnv
+
+gym.register_envs(ale_py)
+
+PONG = "PongNoFrameskip-v4"
+BREAKOUT = "BreakoutNoFrameskip-v4"
+
+
+def emulator(env_id, **kwargs):
+    """The plain game: grey screens, one frame a step."""
+    return gym.make(env_id, obs_type="grayscale", **kwargs)
+
+
+def skip_four(env, action):
+    """What one agent step has to be, made of plain frames.
+
+    Returns:
+        the observation, summed reward, terminated, truncated.
+    """
+    total, frames = 0.0, []
+    for _ in range(4):
+        frame, reward, terminated, truncated, _ = env.step(action)
+        total += reward
+        frames.append(frame)
+        if terminated or truncated:
+            break
+    if len(frames) == 4:
+        frame = np.maximum(frames[2], frames[3])
+    return frame, total, terminated, truncated
+
+
+def shrink(frame):
+    return cv2.resize(frame, (84, 84), interpolation=cv2.INTER_AREA)[:, :, None]
+
+
+def frame_number(env):
+    return env.unwrapped.ale.getEpisodeFrameNumber()
+
+
+def classes(env):
+    """The names of our wrappers, outermost first."""
+    names = []
+    while isinstance(env, gym.Wrapper):
+        if type(env).__module__.startswith("baselines"):
+            names.append(type(env).__name__)
+        env = env.env
+    return names
+
+
+def noop_counts(env, resets, seed):
+    counts = []
+    for i in range(resets):
+        env.reset(seed=seed if i == 0 else None)
+        assert set(env.env.actions) == {0}
+        counts.append(len(env.env.actions))
+    return counts
+
+
+def test_noop_reset_draws_1_to_30_noops():
+    env = NoopResetEnv(ActionLog(emulator(PONG)))
+    counts = noop_counts(env, resets=40, seed=0)
+    assert 1 <= min(counts) < 10 and 20 < max(counts) <= 30
+
+
+def test_noop_reset_draws_every_number_up_to_its_limit():
+    env = NoopResetEnv(ActionLog(ToyGame()), noop_max=3)
+    assert set(noop_counts(env, resets=60, seed=0)) == {1, 2, 3}
+
+
+def test_noop_reset_repeats_with_its_seed_and_ignores_the_global_generator():
+    env = NoopResetEnv(ActionLog(ToyGame()))
+    np.random.seed(0)
+    first = noop_counts(env, resets=20, seed=5)
+    np.random.seed(0)
+    assert noop_counts(env, resets=20, seed=6) != first
+    assert noop_counts(env, resets=20, seed=5) == first
+
+
+def test_noop_reset_shows_the_frame_after_the_noops():
+    env, plain = NoopResetEnv(ActionLog(emulator(PONG))), emulator(PONG)
+    obs, _ = env.reset(seed=1)
+    plain.reset(seed=1)
+    for _ in env.env.actions:
+        expected, *_ = plain.step(0)
+    np.testing.assert_array_equal(obs, expected)
+
+
+def test_noop_reset_never_hands_out_a_finished_game():
+    env = NoopResetEnv(ToyGame(terminate_after=3))
+    env.reset(seed=0)
+    assert {env.reset()[0][0] for _ in range(50)} == {0, 1, 2}
+
+
+def test_noop_reset_refuses_a_game_without_noop():
+    with pytest.raises(UserTypeError, match="NOOP"):
+        NoopResetEnv(ToyGame(meanings=["FIRE", "NOOP", "RIGHT"]))
+
+
+@pytest.mark.parametrize(("env_id", "steps"), [(PONG, 300), (BREAKOUT, 500)])
+def test_max_and_skip_is_four_plain_frames(env_id, steps):
+    env, plain = MaxAndSkipEnv(emulator(env_id)), emulator(env_id)
+    rng = np.random.default_rng(0)
+    rewarded, games, flickers = 0, 0, 0
+    for game_seed in range(steps):
+        obs, _ = env.reset(seed=game_seed)
+        expected, _ = plain.reset(seed=game_seed)
+        np.testing.assert_array_equal(obs, expected)
+        over = False
+        while not over and steps > 0:
+            action = rng.integers(env.action_space.n)
+            obs, *results, info = env.step(action)
+            expected, *expected_results = skip_four(plain, action)
+            np.testing.assert_array_equal(obs, expected)
+            assert results == expected_results
+            assert info["lives"] == plain.unwrapped.ale.lives()
+            assert frame_number(env) == frame_number(plain)
+            rewarded += results[0] != 0
+            flickers += bool((obs != plain.unwrapped.ale.getScreenGrayscale()).any())
+            over = results[1] or results[2]
+            steps -= 1
+        games += over
+        if steps <= 0:
+            break
+    assert rewarded > 1
+    assert flickers > 1
+    assert games > 1 or env_id == PONG
+
+
+def test_max_and_skip_does_not_write_over_what_it_returned():
+    env = MaxAndSkipEnv(emulator(PONG))
+    env.reset(seed=0)
+    kept = [env.step(2)[0] for _ in range(20)]
+    copies = [obs.copy() for obs in kept]
+    for _ in range(5):
+        env.step(3)
+    np.testing.assert_array_equal(kept, copies)
+    assert any((a != b).any() for a, b in zip(kept, kept[1:]))
+
+
+def test_max_and_skip_sums_rewards_of_the_frames_in_between():
+    env, plain = MaxAndSkipEnv(emulator(PONG), skip=60), emulator(PONG)
+    env.reset(seed=0)
+    plain.reset(seed=0)
+    rewards = [env.step(0)[1] for _ in range(10)]
+    expected = [sum(plain.step(0)[1] for _ in range(60)) for _ in range(10)]
+    assert rewards == expected
+    assert sum(rewards) <= -2
+
+
+def test_life_lost_ends_an_episode_and_the_game_goes_on():
+    env = EpisodicLifeEnv(make_atari(BREAKOUT))
+    ale = env.unwrapped.ale
+    rng = np.random.default_rng(0)
+    env.reset(seed=0)
+    lives, lost, games = 5, 0, 0
+    assert ale.lives() == lives
+    for _ in range(1500):
+        # FIRE is pressed often, so that the ball is always soon in play.
+        _, _, terminated, truncated, info = env.step(rng.choice([1, 1, 2, 3]))
+        assert terminated == (ale.lives() < lives)
+        assert not truncated
+        assert info["lives"] == ale.lives()
+        lives = ale.lives()
+        if not terminated:
+            continue
+        before = frame_number(env)
+        over = ale.game_over()
+        assert over == (lives == 0)
+        env.reset()
+        if over:
+            games += 1
+            assert frame_number(env) <= 30
+            lives = ale.lives()
+            assert lives == 5
+        else:
+            lost += 1
+            assert frame_number(env) == before + 4
+            assert ale.lives() == lives
+        if games == 2:
+            break
+    assert (games, lost) == (2, 8)
+
+
+def test_reset_with_a_seed_starts_a_new_game():
+    env = EpisodicLifeEnv(make_atari(BREAKOUT))
+    first, _ = env.reset(seed=3)
+    for _ in range(20):
+        env.step(1)
+    again, _ = env.reset(seed=3)
+    assert frame_number(env) <= 30
+    np.testing.assert_array_equal(first, again)
+
+
+def test_losing_the_game_in_the_noop_after_a_life_starts_a_new_one():
+    class Ale:
+        def lives(self):
+            return max(0, 3 - game.t // 2)
+
+    game = ToyGame(terminate_after=3)
+    game.ale = Ale()
+    env = EpisodicLifeEnv(game)
+    env.reset(seed=0)
+    assert env.step(0)[2] is False
+    assert env.step(0)[2] is True
+    obs, _ = env.reset()
+    assert obs == [0]
+
+
+def test_zero_lives_before_the_end_is_no_end():
+    class Ale:
+        def lives(self):
+            return 1 if game.t < 2 else 0
+
+    game = ToyGame(terminate_after=4)
+    game.ale = Ale()
+    env = EpisodicLifeEnv(game)
+    env.reset(seed=0)
+    assert [env.step(0)[2] for _ in range(4)] == [False, False, False, True]
+
+
+def test_fire_reset_presses_fire_and_the_third_action():
+    log = ActionLog(make_atari(BREAKOUT))
+    env = FireResetEnv(log)
+    obs, _ = env.reset(seed=0)
+    assert log.actions == [1, 2]
+    plain = make_atari(BREAKOUT)
+    plain.reset(seed=0)
+    plain.step(1)
+    np.testing.assert_array_equal(obs, plain.step(2)[0])
+
+
+@pytest.mark.parametrize(("end", "expected"), [(1, 0), (2, 0), (3, 2)])
+def test_fire_reset_never_hands_out_a_finished_game(end, expected):
+    env = FireResetEnv(ToyGame(terminate_after=end))
+    obs, _ = env.reset(seed=0)
+    assert obs == [expected]
+
+
+@pytest.mark.parametrize("meanings", [["NOOP", "UP", "FIRE"], ["NOOP", "FIRE"]])
+def test_fire_reset_refuses_a_game_without_fire_in_its_place(meanings):
+    with pytest.raises(UserTypeError, match="FIRE"):
+        FireResetEnv(ToyGame(meanings))
+
+
+def test_warp_frame_shrinks_by_area():
+    plain, env = emulator(PONG), WarpFrame(emulator(PONG))
+    frame, _ = plain.reset(seed=0)
+    obs, _ = env.reset(seed=0)
+    for _ in range(70):
+        assert obs.shape == (84, 84, 1) and obs.dtype == np.uint8
+        assert env.observation_space.contains(obs)
+        np.testing.assert_array_equal(obs, shrink(frame))
+        frame, *_ = plain.step(3)
+        obs, *_ = env.step(3)
+
+
+def test_warp_frame_turns_colours_to_grey_first():
+    env = WarpFrame(gym.make(PONG))
+    obs, _ = env.reset(seed=0)
+    colours = env.unwrapped.ale.getScreenRGB()
+    np.testing.assert_array_equal(
+        obs, shrink(cv2.cvtColor(colours, cv2.COLOR_RGB2GRAY))
+    )
+
+
+def test_clip_reward_keeps_the_sign():
+    env = ClipRewardEnv(ToyGame())
+    rewards = [env.reward(r) for r in (-50.0, -1.0, -0.1, 0.0, 0.3, 1.0, 200.0)]
+    assert rewards == [-1, -1, -1, 0, 1, 1, 1]
+    env.reset()
+    assert [env.step(0)[1] for _ in range(3)] == [1, 1, 1]
+
+
+def test_stack_of_wrappers_has_deepminds_order():
+    below = ["Monitor", "Recorder", "MaxAndSkipEnv", "NoopResetEnv"]
+    assert classes(make_env(BREAKOUT)) == [
+        *["ClipRewardEnv", "WarpFrame", "FireResetEnv", "EpisodicLifeEnv"],
+        *below,
+    ]
+    fireless = make_env("MsPacmanNoFrameskip-v4")
+    assert "FireResetEnv" not in classes(fireless)
+    plain = dict(episode_life=False, clip_rewards=False, frame_stack=True)
+    assert classes(make_env(BREAKOUT, wrapper_kwargs=plain)) == [
+        *["FrameStack", "WarpFrame", "FireResetEnv"],
+        *below,
+    ]
+
+
+class Specification:
+    """What an agent has to see of a game, made of plain frames.
+
+    The number of no-ops is told to it; everything else is its own.
+    """
+
+    def __init__(self, env_id, seed, max_frames=108_000):
+        self.game = emulator(env_id, max_num_frames_per_episode=max_frames)
+        self.game.reset(seed=seed)
+        self.fire = "FIRE" in self.game.unwrapped.get_action_meanings()
+        self.over = True
+
+    def reset(self, noops):
+        if self.over:
+            self.game.reset()
+            self.score, self.steps = 0.0, 0
+            for _ in range(noops):
+                frame, *_ = self.game.step(0)
+        else:
+            frame = self.skip(0)[0]
+        if self.fire:
+            self.skip(1)
+            frame = self.skip(2)[0]
+        return shrink(frame)
+
+    def step(self, action):
+        lives = self.game.unwrapped.ale.lives()
+        frame, reward, terminated, truncated = self.skip(action)
+        lost = 0 < self.game.unwrapped.ale.lives() < lives
+        return shrink(frame), np.sign(reward), terminated or lost, truncated
+
+    def skip(self, action):
+        results = skip_four(self.game, action)
+        self.score += results[1]
+        self.steps += 1
+        self.over = results[2] or results[3]
+        return results
+
+
+@pytest.mark.parametrize(
+    ("env_id", "max_frames"), [(BREAKOUT, 108_000), ("MsPacmanNoFrameskip-v4", 1_001)]
+)
+def test_agent_sees_the_specification_and_monitor_whole_games(
+    monkeypatch, env_id, max_frames
+):
+    monkeypatch.setattr(atari_wrappers, "MAX_FRAMES", max_frames)
+    env = make_env(env_id, seed=3)
+    wanted = Specification(env_id, seed=3, max_frames=max_frames)
+    rng = np.random.default_rng(0)
+    games, episodes, clipped, scores = 0, 0, 0.0, []
+    while games < 2:
+        over = wanted.over
+        obs, _ = env.reset()
+        noops = frame_number(env) - (8 if wanted.fire else 0)
+        np.testing.assert_array_equal(obs, wanted.reset(noops))
+        assert not over or 1 <= noops <= 30
+        episodes += 1
+        ended = False
+        while not ended:
+            action = rng.integers(env.action_space.n)
+            obs, *results, info = env.step(action)
+            expected, *expected_results = wanted.step(action)
+            np.testing.assert_array_equal(obs, expected)
+            assert results == expected_results
+            clipped += results[0]
+            ended = results[1] or results[2]
+            assert ("episode" in info) == wanted.over
+        if wanted.over:
+            games += 1
+            assert info["episode"]["r"] == wanted.score
+            assert info["episode"]["l"] == wanted.steps
+            scores.append(wanted.score)
+    if env_id == BREAKOUT:
+        assert episodes == 10
+    else:
+        assert results[2] and sum(scores) > clipped > 0
+
+
+def test_a_game_is_capped_at_108000_frames():
+    env = make_env(PONG)
+    assert env.unwrapped.ale.getInt("max_num_frames_per_episode") == 108_000
+
+
+def test_the_cap_cuts_a_game_short_and_does_not_end_it(monkeypatch):
+    monkeypatch.setattr(atari_wrappers, "MAX_FRAMES", 202)
+    env = make_atari(BREAKOUT)
+    env.reset(seed=0)
+    for _ in range(60):
+        _, _, terminated, truncated, _ = env.step(0)
+        assert not terminated
+        if truncated:
+            break
+    assert truncated and frame_number(env) == 202
+    with DummyVecEnv([lambda: make_env(PONG, seed=0)]) as venv:
+        venv.reset()
+        noops = frame_number(venv.envs[0]) - 8
+        for _ in range(60):
+            _, _, dones, infos = venv.step([0])
+            if dones[0]:
+                break
+    assert infos[0]["TimeLimit.truncated"]
+    assert infos[0]["terminal_observation"].shape == (84, 84, 1)
+    assert infos[0]["episode"]["l"] == math.ceil((202 - noops) / 4)
+
+
+def test_max_episode_steps_counts_agent_steps():
+    env = make_atari(PONG, max_episode_steps=5)
+    env.reset(seed=0)
+    ends = [env.step(0)[2:4] for _ in range(5)]
+    assert ends == [(False, False)] * 4 + [(False, True)]
+
+
+def test_scaling_is_refused_with_the_reason():
+    with pytest.raises(UserValueError, match="255"):
+        wrap_deepmind(make_atari(PONG), scale=True)
+    with pytest.raises(UserValueError, match="255"):
+        make_env(PONG, wrapper_kwargs={"scale": True})
+
+
+@pytest.mark.parametrize("env_id", ["ALE/Pong-v5", "Pong-v4", "PongNoFrameskip-v0"])
+def test_a_game_that_skips_frames_itself_is_refused(env_id):
+    with pytest.raises(UserValueError, match="NoFrameskip-v4"):
+        make_env(env_id)
+
+
+def test_frame_stack_shows_the_last_four_frames():
+    env = make_env(BREAKOUT, seed=0, wrapper_kwargs={"frame_stack": True})
+    plain = make_env(BREAKOUT, seed=0)
+    rng = np.random.default_rng(0)
+    assert env.observation_space.shape == (84, 84, 4)
+    ends = 0
+    for _ in range(2):
+        obs, _ = env.reset()
+        frames = [plain.reset()[0]] * 4
+        ended = False
+        for _ in range(200):
+            assert obs.dtype == np.uint8 and env.observation_space.contains(obs)
+            np.testing.assert_array_equal(obs, np.concatenate(frames, -1))
+            action = rng.integers(4)
+            obs, _, ended, _, _ = env.step(action)
+            frames = [*frames[1:], plain.step(action)[0]]
+            if ended:
+                break
+        ends += ended
+        np.testing.assert_array_equal(obs, np.concatenate(frames, -1))
+    assert ends == 2
+
+
+def test_emulator_takes_its_own_arguments():
+    easy, hard = (
+        make_env(PONG, env_kwargs={"difficulty": difficulty}) for difficulty in (0, 1)
+    )
+    assert easy.unwrapped.ale.getInt("max_num_frames_per_episode") == 108_000
+    assert (easy.unwrapped._game_difficulty, hard.unwrapped._game_difficulty) == (0, 1)

@@ -1,0 +1,258 @@
+"""Environments by id: their kinds, seeds, and what is refused."""
+
+import subprocess
+import sys
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from toy_envs import CounterEnv
+
+from baselines.common.envs import (
+    as_vec_env,
+    find_env_type,
+    find_spec,
+    is_image,
+    make_env,
+    make_vec_env,
+)
+from baselines.common.errors import UserError, UserTypeError, UserValueError
+from baselines.common.vec_env import DummyVecEnv, VecMonitor
+
+
+@pytest.mark.parametrize(
+    ("env_id", "env_type"),
+    [
+        ("CartPole-v1", "classic_control"),
+        ("PongNoFrameskip-v4", "atari"),
+        ("ALE/Pong-v5", "atari"),
+        ("LunarLander-v3", "box2d"),
+        ("Hopper-v4", "mujoco"),
+        ("FrozenLake-v1", "toy_text"),
+        ("toy_envs:CounterByName-v0", "toy_envs"),
+        ("toy_envs:CounterByClass-v0", "toy_envs"),
+    ],
+)
+def test_kind_of_an_environment(env_id, env_type):
+    assert find_env_type(find_spec(env_id)) == env_type
+
+
+@pytest.mark.parametrize(
+    ("env_id", "nearest"),
+    [
+        ("CartPole-v7", "CartPole-v1"),
+        ("Cartpole-v1", "CartPole-v1"),
+        ("PongNoFrameskp-v4", "PongNoFrameskip-v4"),
+        ("toy_envs:CounterByNam-v0", "CounterByName-v0"),
+    ],
+)
+def test_unknown_environment_names_the_nearest(env_id, nearest):
+    with pytest.raises(UserValueError, match=f"did you mean '{nearest}'"):
+        find_spec(env_id)
+
+
+def test_unknown_environment_near_to_nothing_guesses_nothing():
+    with pytest.raises(UserValueError) as error:
+        find_spec("qqqqqqqqqqqq")
+    assert "'qqqqqqqqqqqq'" in str(error.value)
+    assert "did you mean" not in str(error.value)
+
+
+def test_module_that_does_not_exist_is_named():
+    with pytest.raises(UserValueError, match="'no_such_module'"):
+        find_spec("no_such_module:Mine-v0")
+
+
+def test_withdrawn_environment_is_a_mistake_of_the_user():
+    with pytest.raises(UserError, match="Reacher-v2"):
+        make_env("Reacher-v2")
+
+
+@pytest.mark.parametrize("name", ["CounterByName-v0", "CounterByClass-v0"])
+def test_environment_of_your_own_in_workers(name):
+    kwargs = {"terminate_after": 4}
+    with make_vec_env(f"toy_envs:{name}", num_env=2, env_kwargs=kwargs) as venv:
+        assert venv.reset().tolist() == [[0], [0]]
+        for _ in range(4):
+            obs, rewards, dones, infos = venv.step([0, 0])
+        assert rewards.tolist() == [4, 4]
+        assert dones.all()
+        assert infos[1]["episode"]["r"] == 10
+
+
+def trajectory(env, steps=120):
+    """Everything that an environment gives under fixed actions."""
+    rng = np.random.default_rng(0)
+    obs, _ = env.reset()
+    seen = [obs]
+    for _ in range(steps):
+        obs, reward, terminated, truncated, _ = env.step(int(rng.integers(2)))
+        if terminated or truncated:
+            obs, _ = env.reset()
+        seen.append(np.append(obs, [reward, terminated, truncated]))
+    return np.concatenate([np.ravel(row) for row in seen])
+
+
+@pytest.mark.parametrize("env_id", ["CartPole-v1", "FrozenLake-v1"])
+def test_same_seed_same_trajectory(env_id):
+    first, again, other = (
+        trajectory(make_env(env_id, seed=seed)) for seed in (5, 5, 6)
+    )
+    np.testing.assert_array_equal(first, again)
+    assert (first != other).any()
+
+
+def test_same_seed_same_game_from_the_same_noops():
+    first, again, other = (
+        trajectory(make_env("BreakoutNoFrameskip-v4", seed=seed), steps=40)
+        for seed in (5, 5, 6)
+    )
+    np.testing.assert_array_equal(first, again)
+    assert (first != other).any()
+
+
+def test_seed_reaches_the_action_space():
+    def draw(seed):
+        space = make_env("CartPole-v1", seed=seed).action_space
+        return [space.sample() for _ in range(30)]
+
+    assert draw(1) == draw(1) != draw(2)
+
+
+def test_environments_of_a_vec_env_are_seeded_apart():
+    def start(**kwargs):
+        with make_vec_env("CartPole-v1", num_workers=1, **kwargs) as venv:
+            return venv.reset()
+
+    obs = start(num_env=3, seed=5)
+    assert len({tuple(row) for row in obs}) == 3
+    np.testing.assert_array_equal(start(num_env=3, seed=5), obs)
+    np.testing.assert_array_equal(start(num_env=1, seed=7), obs[2:])
+    np.testing.assert_array_equal(start(num_env=1, seed=5, start_index=1), obs[1:2])
+    assert (start(num_env=1, seed=None) != start(num_env=1, seed=None)).any()
+
+
+@pytest.mark.parametrize("env_id", ["CartPole-v1", "BreakoutNoFrameskip-v4"])
+def test_rewards_are_scaled_above_the_monitor(env_id):
+    env = make_env(env_id, seed=0, reward_scale=0.25)
+    plain = make_env(env_id, seed=0)
+    env.reset()
+    plain.reset()
+    rng = np.random.default_rng(0)
+    rewards, info = [], {}
+    for _ in range(2000):
+        action = int(rng.integers(env.action_space.n))
+        _, reward, terminated, truncated, info = env.step(action)
+        _, plain_reward, *_, plain_info = plain.step(action)
+        assert reward == 0.25 * plain_reward
+        rewards.append(reward)
+        if "episode" in info:
+            break
+        if terminated or truncated:
+            env.reset()
+            plain.reset()
+    assert 4 * sum(rewards) == info["episode"]["r"] == plain_info["episode"]["r"] > 0
+
+
+def test_wrapper_arguments_are_for_atari_only():
+    with pytest.raises(UserValueError, match=r"CartPole-v1 is classic_control"):
+        make_env("CartPole-v1", wrapper_kwargs={"frame_stack": True})
+
+
+def test_gymnasium_env_gets_one_place_and_a_monitor():
+    venv = as_vec_env(gym.make("CartPole-v1", max_episode_steps=3), seed=4)
+    assert isinstance(venv, VecMonitor) and isinstance(venv.unwrapped, DummyVecEnv)
+    again = as_vec_env(gym.make("CartPole-v1", max_episode_steps=3), seed=4)
+    np.testing.assert_array_equal(venv.reset(), again.reset())
+    for _ in range(3):
+        *_, infos = venv.step([0])
+    assert infos[0]["episode"]["l"] == 3
+    assert infos[0]["TimeLimit.truncated"]
+
+
+def test_gymnasium_vector_env_gets_a_monitor():
+    vector_env = gym.make_vec(
+        "CartPole-v1",
+        num_envs=2,
+        vectorization_mode="sync",
+        vector_kwargs={"autoreset_mode": gym.vector.AutoresetMode.SAME_STEP},
+        max_episode_steps=3,
+    )
+    venv = as_vec_env(vector_env, seed=4)
+    venv.reset()
+    for _ in range(3):
+        *_, infos = venv.step([0, 1])
+    assert [info["episode"]["l"] for info in infos] == [3, 3]
+    default = gym.make_vec("CartPole-v1", num_envs=2, vectorization_mode="sync")
+    with pytest.raises(UserTypeError, match="SAME_STEP"):
+        as_vec_env(default)
+
+
+def test_vec_env_stays_as_it_is():
+    venv = DummyVecEnv([CounterEnv])
+    assert as_vec_env(venv) is venv
+
+    class OfAnotherLibrary:
+        num_envs = 1
+        reset = step = step_async = step_wait = None
+
+    venv = OfAnotherLibrary()
+    assert as_vec_env(venv) is venv
+
+
+def test_environment_of_the_old_api_is_refused_with_the_remedy():
+    class OldEnv:
+        def reset(self):
+            return 0
+
+        def step(self, action):
+            return 0, 0.0, False, {}
+
+    with pytest.raises(UserTypeError) as error:
+        as_vec_env(OldEnv())
+    assert "OldEnv" in str(error.value)
+    assert "gymnasium" in str(error.value) and "shimmy" in str(error.value)
+
+
+def test_id_instead_of_an_environment_is_refused_with_the_remedy():
+    with pytest.raises(UserTypeError, match="make_vec_env"):
+        as_vec_env("CartPole-v1")
+
+
+@pytest.mark.parametrize(
+    ("env", "received"), [(None, "NoneType"), (CounterEnv, "CounterEnv")]
+)
+def test_what_is_no_environment_is_named(env, received):
+    with pytest.raises(UserTypeError, match=received) as error:
+        as_vec_env(env)
+    assert "old gym" not in str(error.value)
+
+
+def test_only_uint8_boxes_of_three_axes_are_images():
+    box = gym.spaces.Box
+    assert is_image(box(0, 255, (84, 84, 1), np.uint8))
+    assert not is_image(box(0, 1, (84, 84, 1), np.float32))
+    assert not is_image(box(0, 255, (84, 84), np.uint8))
+    assert not is_image(gym.spaces.Discrete(4))
+
+
+def test_environment_code_imports_no_framework():
+    script = """
+import importlib, sys
+for name in (
+    "baselines.common.vec_env",
+    "baselines.common.vec_env.worker",
+    "baselines.bench.monitor",
+    "baselines.common.atari_wrappers",
+    "baselines.common.envs",
+    "baselines.run",
+):
+    importlib.import_module(name)
+    loaded = {"keras", "tensorflow", "jax", "torch"} & set(sys.modules)
+    assert not loaded, f"{name} imports {loaded}"
+print("done")
+"""
+    out = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60
+    )
+    assert (out.stdout, out.stderr) == ("done\n", "")

@@ -1,0 +1,186 @@
+"""The files of episode results, byte for byte, and when they are written."""
+
+import time
+from pathlib import Path
+
+import gymnasium as gym
+import pytest
+from toy_envs import CounterEnv
+
+from baselines.bench.monitor import Monitor
+from baselines.common.envs import make_vec_env
+from baselines.common.vec_env import DummyVecEnv, VecMonitor
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that stands still until it is moved by ``clock.now += seconds``."""
+
+    class Clock:
+        now = 100.5
+
+    monkeypatch.setattr(time, "time", lambda: Clock.now)
+    return Clock
+
+
+def play_episode(env):
+    """Steps to the end of an episode; returns the infos of its steps."""
+    infos, ended = [], False
+    while not ended:
+        *_, terminated, truncated, info = env.step(0)
+        infos.append(info)
+        ended = terminated or truncated
+    return infos
+
+
+def scaled_counter(scale, **kwargs):
+    """A registered CounterEnv whose reward t is multiplied by ``scale``."""
+    env = gym.make("CounterByName-v0", disable_env_checker=True, **kwargs)
+    return gym.wrappers.TransformReward(env, lambda reward: scale * reward)
+
+
+def test_file_of_one_environment_byte_for_byte(tmp_path, clock):
+    env = Monitor(scaled_counter(0.1234567, terminate_after=3), str(tmp_path / "0.0"))
+    env.reset()
+    clock.now += 2.1234567
+    infos = play_episode(env)
+    assert ["episode" in info for info in infos] == [False, False, True]
+    assert infos[-1]["episode"] == {"r": 0.74074, "l": 3, "t": 2.123457}
+    assert infos[-1]["double"] == 6
+    env.reset()
+    clock.now += 10
+    play_episode(env)
+    # Read before it is closed: a row is there as soon as its episode has ended.
+    assert (tmp_path / "0.0.monitor.csv").read_bytes() == (
+        b'# {"t_start": 100.5, "env_id": "CounterByName-v0"} \n'
+        b"r,l,t\r\n"
+        b"0.74074,3,2.123457\r\n"
+        b"0.74074,3,12.123457\r\n"
+    )
+    env.close()
+
+
+def test_file_of_an_environment_without_an_id(tmp_path, clock):
+    env = Monitor(CounterEnv(truncate_after=2), str(tmp_path / "0.0"))
+    env.reset()
+    play_episode(env)
+    env.close()
+    env.close()
+    assert (tmp_path / "0.0.monitor.csv").read_bytes() == (
+        b'# {"t_start": 100.5, "env_id": null} \nr,l,t\r\n3.0,2,0.0\r\n'
+    )
+
+
+def test_file_appears_with_the_first_reset(tmp_path, clock):
+    env = Monitor(CounterEnv(), str(tmp_path / "new" / "folder" / "3.1"))
+    assert list(tmp_path.iterdir()) == []
+    env.reset()
+    path = tmp_path / "new" / "folder" / "3.1.monitor.csv"
+    assert path.read_bytes() == b'# {"t_start": 100.5, "env_id": null} \nr,l,t\r\n'
+    env.close()
+
+
+def test_name_that_has_its_ending_gets_no_second(tmp_path):
+    env = Monitor(CounterEnv(), str(tmp_path / "mine.monitor.csv"))
+    env.reset()
+    env.close()
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.monitor.csv"]
+
+
+def test_no_name_means_no_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    env = Monitor(CounterEnv(terminate_after=1), None)
+    env.reset()
+    assert play_episode(env)[-1]["episode"]["l"] == 1
+    env.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_info_keywords_are_columns(tmp_path, clock):
+    name = str(tmp_path / "0.0")
+    env = Monitor(CounterEnv(terminate_after=2), name, info_keywords=("double",))
+    env.reset()
+    play_episode(env)
+    env.close()
+    assert (tmp_path / "0.0.monitor.csv").read_bytes() == (
+        b'# {"t_start": 100.5, "env_id": null} \nr,l,t,double\r\n3.0,2,0.0,4\r\n'
+    )
+
+
+def test_early_reset_raises_unless_it_is_allowed():
+    env = Monitor(CounterEnv(terminate_after=3), None)
+    env.reset()
+    env.step(0)
+    with pytest.raises(RuntimeError, match="allow_early_resets=True"):
+        env.reset()
+    env.step(0)
+    env.step(0)
+    env.reset()
+    assert play_episode(env)[-1]["episode"]["r"] == 6
+
+
+def test_allowed_early_reset_drops_the_unfinished_episode(tmp_path):
+    env = Monitor(
+        CounterEnv(terminate_after=3), str(tmp_path / "0.0"), allow_early_resets=True
+    )
+    env.reset()
+    env.step(0)
+    env.step(0)
+    env.reset()
+    assert play_episode(env)[-1]["episode"]["r"] == 6
+    env.close()
+    rows = (tmp_path / "0.0.monitor.csv").read_text().splitlines()[2:]
+    assert [row.rpartition(",")[0] for row in rows] == ["6.0,3"]
+
+
+def test_monitor_changes_nothing_of_a_step():
+    env, plain = Monitor(CounterEnv(truncate_after=2), None), CounterEnv(None, 2)
+    assert env.reset(seed=3) == plain.reset(seed=3)
+    for _ in range(2):
+        *results, info = env.step(0)
+        *plain_results, plain_info = plain.step(0)
+        assert results == plain_results
+        info.pop("episode", None)
+        assert info == plain_info
+
+
+def test_file_of_a_vec_env_has_rows_of_all_environments(tmp_path, clock):
+    envs = [lambda: CounterEnv(terminate_after=2), lambda: CounterEnv(None, 3)]
+    venv = VecMonitor(DummyVecEnv(envs), str(tmp_path / "run"), ("double",))
+    venv.reset()
+    for _ in range(4):
+        clock.now += 1
+        venv.step([0, 0])
+    path = tmp_path / "run.monitor.csv"
+    assert path.read_bytes() == (
+        b'# {"t_start": 100.5} \n'
+        b"r,l,t,double\r\n"
+        b"3.0,2,2.0,4\r\n"
+        b"6.0,3,3.0,6\r\n"
+        b"3.0,2,4.0,4\r\n"
+    )
+    venv.close()
+    venv.close()
+
+
+@pytest.mark.parametrize(("num_env", "start_index"), [(1, 0), (3, 2)])
+def test_every_environment_of_make_vec_env_has_its_file(tmp_path, num_env, start_index):
+    log_dir = tmp_path / "log"
+    with make_vec_env(
+        "CartPole-v1", num_env=num_env, start_index=start_index, log_dir=str(log_dir)
+    ) as venv:
+        venv.reset()
+        lengths = [[] for _ in range(num_env)]
+        for _ in range(60):
+            *_, infos = venv.step([0] * num_env)
+            for i, info in enumerate(infos):
+                if "episode" in info:
+                    lengths[i].append(info["episode"]["l"])
+    numbers = range(start_index, start_index + num_env)
+    names = [f"0.{i}.monitor.csv" for i in numbers]
+    assert sorted(path.name for path in log_dir.iterdir()) == names
+    for name, expected in zip(names, lengths):
+        header, _, *rows = Path(log_dir, name).read_text().splitlines()
+        assert header.endswith('"env_id": "CartPole-v1"} ')
+        assert [int(row.split(",")[1]) for row in rows] == expected
+        assert len(rows) > 2

@@ -1,0 +1,395 @@
+"""A run that was killed and resumed is the run that was not."""
+
+import contextlib
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from baselines import logger, run
+from baselines.common.checkpoint import Checkpoints, list_manifests
+from baselines.common.envs import make_env, make_vec_env
+from baselines.common.errors import UserError, UserValueError
+from baselines.common.recorder import get_env_state, set_env_state
+from baselines.common.tensors import load_tensors
+from baselines.common.vec_env import VecFrameStack
+
+CARTPOLE = "--alg=a2c --env=CartPole-v1 --num_env=3 --num_timesteps=3000 --seed=1 "
+CARTPOLE += "--log_interval=10 --checkpoint_interval=500"
+
+
+@pytest.fixture(autouse=True)
+def quiet(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OPENAI_LOG_FORMAT", "log,csv,json")
+    with logger.scoped_configure(str(tmp_path / "unused"), []):
+        yield
+
+
+def results(folder):
+    """What must not differ: rows without clock columns, episodes, weights."""
+    folder = Path(folder)
+    rows = [
+        {key: value for key, value in json.loads(line).items() if key != "fps"}
+        for line in (folder / "progress.json").read_text().splitlines()
+    ]
+    header, *table = (folder / "progress.csv").read_text().splitlines()
+    column = header.split(",").index("total_timesteps")
+    counts = [int(line.split(",")[column]) for line in table]
+    assert counts == [row["total_timesteps"] for row in rows]
+    tables = (folder / "log.txt").read_text().count("| total_timesteps ")
+    assert tables == len(rows)
+    episodes = {
+        path.name: [line.split(",")[:2] for line in path.read_text().splitlines()[1:]]
+        for path in folder.glob("*.monitor.csv")
+    }
+    weights = load_tensors(folder / "model.safetensors")[0]
+    return repr(rows), episodes, {key: w.tobytes() for key, w in weights.items()}
+
+
+def command(arguments):
+    return [sys.executable, "-m", "baselines.run", *arguments.split()]
+
+
+class Killed(Exception):
+    pass
+
+
+@contextlib.contextmanager
+def killed_after(updates):
+    """Makes every training loop raise after so many updates, saving nothing more."""
+    original = Checkpoints.after_update
+    left = [updates]
+
+    def after_update(self, *args, **kwargs):
+        original(self, *args, **kwargs)
+        left[0] -= 1
+        if left[0] == 0:
+            raise Killed
+
+    Checkpoints.after_update = after_update
+    try:
+        with pytest.raises(Killed):
+            yield
+    finally:
+        Checkpoints.after_update = original
+
+
+@pytest.mark.parametrize("updates", [1, 34, 77, 190])
+def test_interrupted_run_goes_on_as_if_it_had_not_been(updates):
+    run.main(f"{CARTPOLE} --log_path=whole".split())
+    with killed_after(updates):
+        run.main(f"{CARTPOLE} --log_path=cut".split())
+    run.main(["--resume=cut"])
+    assert results("cut") == results("whole")
+
+
+def test_interrupted_again_and_again():
+    run.main(f"{CARTPOLE} --log_path=whole".split())
+    with killed_after(50):
+        run.main(f"{CARTPOLE} --log_path=cut".split())
+    for updates in (20, 60, 5):
+        with killed_after(updates):
+            run.main(["--resume=cut"])
+    run.main(["--resume=cut"])
+    assert results("cut") == results("whole")
+
+
+def test_killed_process_goes_on_with_other_workers(monkeypatch):
+    run.main(f"{CARTPOLE} --log_path=whole".split())
+    process = subprocess.Popen(command(f"{CARTPOLE} --log_path=cut"))
+    while len(list_manifests("cut/checkpoints")) < 2:
+        assert process.poll() is None
+        time.sleep(0.002)
+    process.kill()
+    process.wait()
+    assert not os.path.exists("cut/model.safetensors")
+    monkeypatch.setattr(
+        "baselines.common.vec_env.subproc_vec_env.available_cores", lambda: 3
+    )
+    run.main(["--resume=cut"])
+    assert results("cut") == results("whole")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "--env=PongNoFrameskip-v4 --num_env=4 --num_timesteps=6000 --network=cnn_small",
+        "--env=BreakoutNoFrameskip-v4 --num_env=3 --num_timesteps=6000",
+        "--env=Acrobot-v1 --num_env=2 --num_timesteps=10000",
+        "--env=FrozenLake-v1 --num_env=2 --num_timesteps=10000",
+    ],
+)
+def test_killed_at_random_moments(arguments):
+    arguments = f"--alg=a2c {arguments} --seed=3 --log_interval=20"
+    arguments += " --checkpoint_interval=1000"
+    run.main(f"{arguments} --log_path=whole".split())
+    generator = random.Random(0)
+    next_arguments = f"{arguments} --log_path=cut"
+    for _ in range(3):
+        process = subprocess.Popen(command(next_arguments))
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(generator.uniform(3.5, 7))
+        process.kill()
+        process.wait()
+        if os.path.exists("cut/config.json"):
+            next_arguments = "--resume=cut"
+    run.main(next_arguments.split())
+    assert results("cut") == results("whole")
+
+
+def wait_for_first_row(folder, process):
+    path = Path(folder, "progress.json")
+    while not (path.exists() and path.read_text()):
+        assert process.poll() is None
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_signal_saves_a_checkpoint_and_stops(number):
+    arguments = CARTPOLE.replace("3000", "10_000_000").replace("=500", "=1_000_000")
+    process = subprocess.Popen(command(f"{arguments} --log_path=cut"))
+    try:
+        wait_for_first_row("cut", process)
+        assert not list_manifests("cut/checkpoints")
+        process.send_signal(number)
+        assert process.wait(20) == 128 + number
+    finally:
+        process.kill()
+    assert len(list_manifests("cut/checkpoints")) == 1
+    assert "resume" in Path("cut/log.txt").read_text().splitlines()[-1]
+
+
+def cut_run(updates=120):
+    with killed_after(updates):
+        run.main(f"{CARTPOLE} --log_path=cut".split())
+
+
+def test_two_checkpoints_are_kept():
+    cut_run()
+    manifests = list_manifests("cut/checkpoints")
+    names = ["000000001005", "000000001500"]
+    assert [Path(path).stem for path in manifests] == names
+    files = sorted(f"{name}.{end}" for name in names for end in ("json", "safetensors"))
+    assert sorted(os.listdir("cut/checkpoints")) == files
+
+
+def flip_a_bit(path):
+    data = bytearray(Path(path).read_bytes())
+    data[len(data) // 2] ^= 1
+    Path(path).write_bytes(data)
+
+
+def test_damaged_checkpoint_gives_way_to_the_one_before_it():
+    run.main(f"{CARTPOLE} --log_path=whole".split())
+    cut_run()
+    flip_a_bit("cut/checkpoints/000000001500.safetensors")
+    run.main(["--resume=cut"])
+    assert results("cut") == results("whole")
+    assert "damaged" in Path("cut/log.txt").read_text()
+
+
+def test_kill_while_writing_leaves_the_checkpoint_before_it(monkeypatch):
+    run.main(f"{CARTPOLE} --log_path=whole".split())
+    from baselines.common import checkpoint
+
+    original = checkpoint.replace_file
+
+    def replace_file(path, data):
+        if "000000001500" in path:
+            raise Killed
+        original(path, data)
+
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(checkpoint, "replace_file", replace_file)
+        run.main(f"{CARTPOLE} --log_path=cut".split())
+    assert "000000001500.safetensors" in os.listdir("cut/checkpoints")
+    run.main(["--resume=cut"])
+    assert results("cut") == results("whole")
+
+
+def error_of(capsys, arguments):
+    with pytest.raises(SystemExit) as stop:
+        run.main(arguments.split())
+    assert stop.value.code == 2
+    err = capsys.readouterr().err
+    assert err.startswith("error: ") and err.count("\n") == 1
+    return err
+
+
+def edit_config(**changes):
+    path = Path("cut/config.json")
+    config = json.loads(path.read_text())
+    for key, value in changes.items():
+        for level in (config, config["arguments"], config["settings"]):
+            if key in level:
+                level[key] = value
+    path.write_text(json.dumps(config))
+
+
+def test_what_does_not_fit_is_refused_and_nothing_is_cut(capsys):
+    cut_run(updates=130)
+    kept = Path("cut/progress.csv").read_bytes()
+    assert "no run to resume in nowhere" in error_of(capsys, "--resume=nowhere")
+    assert "--lr cannot be given" in error_of(capsys, "--resume=cut --lr=1")
+    error = error_of(capsys, "--resume=cut --env=Acrobot-v1")
+    assert "its env is CartPole-v1, not Acrobot-v1" in error
+    edit_config(num_env=4)
+    assert "num_envs is 3, this run's is 4" in error_of(capsys, "--resume=cut")
+    edit_config(num_env=3, env="Acrobot-v1")
+    assert "observation is Box(4,)" in error_of(capsys, "--resume=cut")
+    edit_config(env="CartPole-v0")
+    assert "CartPole-v1, this run has CartPole-v0" in error_of(capsys, "--resume=cut")
+    edit_config(env="CartPole-v1", format=99)
+    assert "its format is 99" in error_of(capsys, "--resume=cut")
+    edit_config(format=1)
+    assert Path("cut/progress.csv").read_bytes() == kept
+    Path("cut/config.json").write_text("{")
+    assert "config.json is damaged" in error_of(capsys, "--resume=cut")
+
+
+def test_no_whole_checkpoint_is_an_error(capsys):
+    cut_run()
+    for path in list_manifests("cut/checkpoints"):
+        flip_a_bit(path.replace(".json", ".safetensors"))
+    assert "is damaged" in error_of(capsys, "--resume=cut")
+
+
+def test_longer_training_says_what_it_does_to_schedules(capsys):
+    run.main(f"{CARTPOLE} --log_path=cut".split())
+    run.main(["--resume=cut", "--num_timesteps=4500"])
+    log = Path("cut/log.txt").read_text()
+    assert "resuming cut at 3000 of 4500 agent steps" in log
+    assert "meant to have 3000" in log and "67% of training" in log
+    rows = Path("cut/progress.json").read_text().splitlines()
+    assert json.loads(rows[-1])["total_timesteps"] == 4500
+    config = json.loads(Path("cut/config.json").read_text())
+    assert config["settings"]["total_timesteps"] == 4500
+
+
+def test_library_resumes_as_well():
+    from baselines.a2c import learn
+
+    def train(folder, **changes):
+        logger.configure(folder, ["json"])
+        with make_vec_env("CartPole-v1", num_env=2, seed=0, log_dir=folder) as env:
+            model = learn(
+                env=env,
+                network="mlp",
+                seed=0,
+                total_timesteps=1000,
+                checkpoint_interval=200,
+                log_interval=10,
+                **changes,
+            )
+        logger.close()
+        return [v.numpy().tobytes() for v in model.variables]
+
+    whole = train("whole")
+    with killed_after(70):
+        train("cut")
+    assert train("cut", resume="cut") == whole
+    with pytest.raises(UserError, match="no run to resume"):
+        train("cut", resume="nowhere")
+
+
+def test_unresumable_vector_env_trains_without_checkpoints(tmp_path):
+    import gymnasium as gym
+
+    from baselines.a2c import learn
+
+    mode = gym.vector.AutoresetMode.SAME_STEP
+    env = gym.make_vec(
+        "CartPole-v1",
+        2,
+        vectorization_mode="sync",
+        vector_kwargs={"autoreset_mode": mode},
+    )
+    with logger.scoped_configure(str(tmp_path / "log"), ["log"]):
+        learn(env=env, network="mlp", total_timesteps=100, checkpoint_interval=10)
+        with pytest.raises(UserError, match="cannot be resumed"):
+            learn(env=env, network="mlp", total_timesteps=100, resume="log")
+    assert "No checkpoints" in Path("log/log.txt").read_text()
+    assert not os.path.exists("log/checkpoints")
+
+
+@pytest.mark.parametrize(
+    "env_id", ["CartPole-v1", "FrozenLake-v1", "BreakoutNoFrameskip-v4"]
+)
+def test_environment_state_in_another_instance(env_id):
+    first, second = make_env(env_id, seed=1), make_env(env_id, seed=99)
+    actions = np.random.default_rng(0).integers(0, first.action_space.n, 600)
+
+    def play(env, actions):
+        trace = []
+        for action in actions:
+            obs, reward, terminated, truncated, info = env.step(action)
+            trace.append((np.array(obs).tobytes(), reward, terminated, truncated))
+            trace.append(info.get("episode", {}).get("r"))
+            if terminated or truncated:
+                trace.append(np.array(env.reset()[0]).tobytes())
+        return trace
+
+    first.reset()
+    play(first, actions[:333])
+    state = get_env_state(first)
+    set_env_state(second, state)
+    assert play(second, actions[333:]) == play(first, actions[333:])
+
+
+def test_environment_that_does_not_replay_says_so():
+    import gymnasium as gym
+
+    class Drifting(gym.Env):
+        """Counts its resets, a state that outlives them."""
+
+        observation_space = gym.spaces.Box(0, 100, (1,), np.float32)
+        action_space = gym.spaces.Discrete(2)
+        resets = 0
+
+        def reset(self, *, seed=None, options=None):
+            super().reset(seed=seed)
+            self.resets += 1
+            return np.full(1, self.resets, np.float32), {}
+
+        def step(self, action):
+            return np.full(1, self.resets, np.float32), 0.0, True, False, {}
+
+    from baselines.common.recorder import Recorder
+
+    first, second = Recorder(Drifting()), Recorder(Drifting())
+    for _ in range(3):
+        first.reset()
+    with pytest.raises(UserValueError, match="outlives a reset"):
+        second.set_state(first.get_state())
+
+
+def test_frame_stacks_are_part_of_the_state():
+    def make():
+        return VecFrameStack(make_vec_env("PongNoFrameskip-v4", seed=0), 4)
+
+    with make() as first, make() as second:
+        first.reset()
+        for _ in range(20):
+            first.step([2])
+        second.set_state(first.get_state())
+        for _ in range(20):
+            for a, b in zip(first.step([3])[:3], second.step([3])[:3]):
+                np.testing.assert_array_equal(a, b)
+
+
+def test_copied_run_resumes_elsewhere():
+    run.main(f"{CARTPOLE} --log_path=whole".split())
+    cut_run()
+    shutil.move("cut", "moved")
+    run.main(["--resume=moved"])
+    assert results("moved") == results("whole")

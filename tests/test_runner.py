@@ -1,0 +1,100 @@
+"""What a rollout holds, on an environment whose numbers say where they belong."""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from baselines.common.returns import n_step
+from baselines.common.runners import Runner
+from baselines.common.vec_env import DummyVecEnv
+
+
+class Counting(gym.Env):
+    """obs = t, reward = 10 t for the step from t; ends after ``length`` steps."""
+
+    observation_space = spaces.Box(0, 100, (1,), np.float32)
+    action_space = spaces.Discrete(2)
+
+    def __init__(self, length, truncates):
+        self.length, self.truncates = length, truncates
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.t = 0
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        reward = 10.0 * self.t
+        self.t += 1
+        ended = self.t == self.length
+        obs = np.full(1, self.t, np.float32)
+        return obs, reward, ended and not self.truncates, ended and self.truncates, {}
+
+
+class ValueIsHundredPlusObservation:
+    """Actions count its calls; v(s) = 100 + s."""
+
+    initial_state = None
+
+    def __init__(self):
+        self.masks = []
+
+    def step(self, obs, S=None, M=None):
+        obs = np.asarray(obs)
+        self.masks.append(list(M))
+        actions = np.full(len(obs), (len(self.masks) - 1) % 2)
+        return actions, 100 + obs[:, 0], S, -obs[:, 0]
+
+    def value(self, obs, S=None, M=None):
+        return 100 + np.asarray(obs)[:, 0]
+
+
+@pytest.fixture
+def runner():
+    env_fns = [lambda: Counting(100, False)]
+    env_fns += [lambda: Counting(3, False), lambda: Counting(3, True)]
+    return Runner(DummyVecEnv(env_fns), ValueIsHundredPlusObservation(), nsteps=4)
+
+
+def test_rollout_is_aligned(runner):
+    rollout = runner.run()
+    obs = np.array([[0, 0, 0], [1, 1, 1], [2, 2, 2], [3, 0, 0]])
+    np.testing.assert_array_equal(np.asarray(rollout.obs)[..., 0], obs)
+    np.testing.assert_array_equal(rollout.rewards, 10 * obs)
+    np.testing.assert_array_equal(rollout.values, 100 + obs)
+    np.testing.assert_array_equal(rollout.neglogps, -obs)
+    np.testing.assert_array_equal(rollout.actions, [[0] * 3, [1] * 3, [0] * 3, [1] * 3])
+    ended = [False, True, True]
+    dones = [[False] * 3, [False] * 3, ended, [False] * 3]
+    np.testing.assert_array_equal(rollout.dones, dones)
+    # Inside an episode the next state's value; at an end 0; at a time limit that
+    # of the last state, 3, and not of the next episode's first.
+    next_values = [[101, 101, 101], [102, 102, 102], [103, 0, 103], [104, 101, 101]]
+    np.testing.assert_array_equal(rollout.next_values, next_values)
+
+
+def test_next_rollout_goes_on_where_the_last_one_stopped(runner):
+    runner.run()
+    second = runner.run()
+    np.testing.assert_array_equal(np.asarray(second.obs)[0, :, 0], [4, 1, 1])
+    np.testing.assert_array_equal(second.dones[:, 0], [False] * 4)
+    np.testing.assert_array_equal(second.dones[:, 1], [False, True, False, False])
+
+
+def test_the_model_learns_where_episodes_begin(runner):
+    runner.run()
+    runner.run()
+    begun = [False, True, True]
+    going_on = [False, False, False]
+    expected = [*[going_on] * 3, begun, going_on, going_on, begun, going_on]
+    assert runner.model.masks == expected
+
+
+def test_returns_of_a_rollout(runner):
+    rollout = runner.run()
+    returns = n_step(rollout.rewards, rollout.dones, rollout.next_values, gamma=1.0)
+    # Rewards 0, 10, 20, 30 and then the value 104; rewards 0, 10, 20 and an end,
+    # or the value 103 in its place; then a first step and the value 101.
+    expected = [[164, 30, 133], [164, 30, 133], [154, 20, 123], [134, 101, 101]]
+    np.testing.assert_array_equal(returns, expected)

@@ -1,0 +1,720 @@
+"""Several environments as one: alignment, parity, processes and their ends."""
+
+import contextlib
+import functools
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from functools import partial
+
+import gymnasium as gym
+import numpy as np
+import psutil
+import pytest
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from toy_envs import (
+    CounterEnv,
+    FailingEnv,
+    ModuleLog,
+    NoiseEnv,
+    SlowEnv,
+    TalkativeEnv,
+)
+
+from baselines.common.envs import make_env
+from baselines.common.errors import UserTypeError, UserValueError
+from baselines.common.vec_env import (
+    DummyVecEnv,
+    SubprocVecEnv,
+    VecFrameStack,
+    VecMonitor,
+    WorkerError,
+)
+from baselines.common.vec_env.gymnasium_vec_env import GymnasiumVecEnv
+
+PONG = "PongNoFrameskip-v4"
+PATIENCE = 10  # seconds until any failure of a worker has to be known
+
+both_kinds = pytest.mark.parametrize(
+    "make_venv",
+    [DummyVecEnv, partial(SubprocVecEnv, num_workers=2)],
+    ids=["dummy", "subproc"],
+)
+
+
+def counters(*settings, **shared):
+    return [partial(CounterEnv, **kwargs, **shared) for kwargs in settings]
+
+
+def seeded(env, seed):
+    env.reset(seed=seed)
+    return env
+
+
+@contextlib.contextmanager
+def at_most(seconds):
+    """Raises TimeoutError in a block that takes longer."""
+
+    def give_up(*_):
+        raise TimeoutError(f"still waiting after {seconds} s")
+
+    with interrupt_after(seconds, give_up):
+        yield
+
+
+@contextlib.contextmanager
+def interrupt_after(seconds, handler):
+    before = signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def worker_processes(parent=None):
+    """The running workers of a process, in the order in which they started."""
+    children = psutil.Process(parent).children(recursive=True)
+    return [child for child in children if is_running_worker(child)]
+
+
+def is_running_worker(process):
+    try:
+        return (
+            process.is_running()
+            and process.status() != psutil.STATUS_ZOMBIE
+            and any("vec_env/worker.py" in word for word in process.cmdline())
+        )
+    except psutil.NoSuchProcess:
+        return False
+
+
+def wait_until(condition, seconds=PATIENCE):
+    """Whether ``condition()`` comes true in time."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if condition():
+            return True
+        time.sleep(0.02)
+    return condition()
+
+
+def shared_memory_files():
+    return set(os.listdir("/dev/shm")) if os.path.isdir("/dev/shm") else set()
+
+
+def same(a, b):
+    """Whether two infos are alike, the time of an episode aside."""
+    if isinstance(a, dict):
+        keys = a.keys() - {"t"}
+        return keys == b.keys() - {"t"} and all(same(a[key], b[key]) for key in keys)
+    return type(a) is type(b) and np.array_equal(a, b)
+
+
+def assert_same_results(results, expected):
+    """Compares what two VecEnvs gave for a step."""
+    *arrays, infos = results
+    *expected_arrays, expected_infos = expected
+    for array, other in zip(arrays, expected_arrays):
+        assert array.dtype == other.dtype
+        np.testing.assert_array_equal(array, other)
+    assert len(infos) == len(expected_infos) == len(arrays[0])
+    assert all(map(same, infos, expected_infos))
+
+
+@both_kinds
+def test_shapes_dtypes_and_spaces(make_venv):
+    with make_venv([CounterEnv] * 3) as venv:
+        assert venv.num_envs == 3
+        assert venv.observation_space == CounterEnv.observation_space
+        assert venv.action_space == CounterEnv.action_space
+        assert venv.unwrapped is venv
+        obs = venv.reset()
+        assert obs.shape == (3, 1) and obs.dtype == np.float32
+        for actions in (np.zeros(3, int), [0, 1, 2]):
+            obs, rewards, dones, infos = venv.step(actions)
+            assert obs.shape == (3, 1) and obs.dtype == np.float32
+            assert rewards.shape == (3,) and rewards.dtype == np.float32
+            assert dones.shape == (3,) and dones.dtype == bool
+            assert [type(info) for info in infos] == [dict] * 3
+
+
+@both_kinds
+def test_an_end_gives_the_next_observation_and_keeps_the_last(make_venv):
+    settings = [
+        dict(terminate_after=3),
+        dict(truncate_after=2),
+        dict(terminate_after=4, truncate_after=4),
+        dict(),
+    ]
+    with make_venv(counters(*settings)) as venv:
+        np.testing.assert_array_equal(venv.reset(), np.zeros((4, 1)))
+        for step in range(1, 13):
+            obs, rewards, dones, infos = venv.step([0] * 4)
+            for i, length in enumerate((3, 2, 4, 100)):
+                t = (step - 1) % length + 1
+                end = t == length
+                assert rewards[i] == t
+                assert dones[i] == end
+                assert obs[i] == (0 if end else t)
+                assert infos[i]["t"] == t
+                assert ("terminal_observation" in infos[i]) == end
+                if end:
+                    assert infos[i]["terminal_observation"] == [t]
+                    assert infos[i]["TimeLimit.truncated"] is (i == 1)
+                else:
+                    assert "TimeLimit.truncated" not in infos[i]
+        assert venv.reset().tolist() == [[0]] * 4
+        assert venv.step([0] * 4)[0].tolist() == [[1]] * 4
+
+
+@both_kinds
+def test_last_observation_survives_an_environment_that_reuses_its_array(make_venv):
+    env_fns = counters(dict(terminate_after=2), dict(), reuse_buffer=True)
+    with make_venv(env_fns) as venv:
+        venv.reset()
+        first, *_ = venv.step([0, 0])
+        *_, infos = venv.step([0, 0])
+        assert infos[0]["terminal_observation"] == [2]
+        assert first.tolist() == [[1], [1]]
+
+
+def stacked(env_fns):
+    return VecFrameStack(DummyVecEnv(env_fns), 1)
+
+
+with_stacked = pytest.mark.parametrize(
+    "make_venv",
+    [DummyVecEnv, partial(SubprocVecEnv, num_workers=2), stacked],
+    ids=["dummy", "subproc", "stacked"],
+)
+
+
+@with_stacked
+def test_returned_arrays_never_change(make_venv):
+    with make_venv(counters(dict(truncate_after=4), dict())) as venv:
+        arrays = [venv.reset()]
+        for _ in range(3):
+            arrays += venv.step([0, 0])[:3]
+        copies = [array.copy() for array in arrays]
+        for _ in range(5):
+            *later, infos = venv.step([0, 0])
+            if "terminal_observation" in infos[0]:
+                arrays.append(infos[0]["terminal_observation"])
+                copies.append(arrays[-1].copy())
+        venv.reset()
+        assert len(arrays) > 10
+        for array, copy in zip(arrays, copies):
+            np.testing.assert_array_equal(array, copy)
+
+
+@with_stacked
+def test_writing_into_a_returned_array_changes_nothing_later(make_venv):
+    with make_venv([CounterEnv]) as venv:
+        if make_venv is stacked:
+            venv = VecFrameStack(venv.venv, 2)
+        venv.reset()[...] = 99
+        obs, rewards, dones, _ = venv.step([0])
+        assert obs[0, -1] == 1 and 99 not in obs
+        obs[...], rewards[...], dones[...] = 99, 99, True
+        obs, rewards, dones, _ = venv.step([0])
+        assert obs[0, -1] == 2 and 99 not in obs
+        assert rewards == [2] and not dones[0]
+
+
+@both_kinds
+def test_discrete_observations(make_venv):
+    def frozen_lake(seed):
+        return seeded(gym.make("FrozenLake-v1"), seed)
+
+    with (
+        make_venv([partial(frozen_lake, i) for i in range(3)]) as venv,
+        DummyVecEnv([partial(frozen_lake, i) for i in range(3)]) as other,
+    ):
+        obs = venv.reset()
+        assert obs.shape == (3,) and obs.dtype == np.int64
+        np.testing.assert_array_equal(obs, other.reset())
+        ends = 0
+        for row in np.random.default_rng(0).integers(4, size=(60, 3)):
+            results = venv.step(row)
+            assert_same_results(results, other.step(row))
+            ends += int(results[2].sum())
+        assert ends > 5
+
+
+@both_kinds
+def test_render_tiles_the_frames(make_venv):
+    with make_venv([CounterEnv] * 3) as venv:
+        venv.reset()
+        venv.step([0] * 3)
+        image = venv.render()
+        assert image.shape == (4, 6, 3) and image.dtype == np.uint8
+        assert (image[:2] == 1).all() and (image[2:, :3] == 1).all()
+        assert (image[2:, 3:] == 0).all()
+
+
+@both_kinds
+def test_closing_twice_is_allowed(make_venv):
+    venv = make_venv([CounterEnv] * 2)
+    venv.reset()
+    venv.close()
+    venv.close()
+    unused = make_venv([CounterEnv])
+    unused.close()
+    unused.close()
+
+
+def test_closing_ends_the_workers_even_in_a_step():
+    venv = SubprocVecEnv([CounterEnv] * 3, num_workers=3)
+    assert len(worker_processes()) == 3
+    venv.reset()
+    venv.step_async([0] * 3)
+    venv.close()
+    assert worker_processes() == []
+    with pytest.raises(WorkerError, match="closed"):
+        venv.step([0] * 3)
+
+
+def test_a_forgotten_env_ends_its_workers():
+    venv = SubprocVecEnv([CounterEnv], num_workers=1)
+    venv.reset()
+    assert worker_processes()
+    del venv
+    assert wait_until(lambda: not worker_processes())
+
+
+def test_no_more_workers_than_environments():
+    with SubprocVecEnv([CounterEnv] * 2, num_workers=5) as venv:
+        assert len(worker_processes()) == 2
+        assert venv.reset().shape == (2, 1)
+
+
+def pong(seed):
+    return make_env(PONG, seed=seed, env_kwargs={"max_episode_steps": 20})
+
+
+def cartpole(seed):
+    return make_env("CartPole-v1", seed=seed)
+
+
+@functools.cache
+def dummy_run(make, actions):
+    """What five environments give, stepped in series by bytes of actions."""
+    with DummyVecEnv([partial(make, seed) for seed in range(5)]) as venv:
+        return [
+            venv.reset(),
+            *(
+                venv.step(row)
+                for row in np.frombuffer(actions, np.uint8).reshape(-1, 5)
+            ),
+        ]
+
+
+@pytest.mark.parametrize(
+    ("make", "steps", "num_workers"),
+    [
+        (cartpole, 300, 2),
+        (pong, 60, 1),
+        (pong, 60, 2),
+        (pong, 60, 3),
+        (pong, 60, 5),
+    ],
+)
+def test_results_do_not_depend_on_the_workers(make, steps, num_workers):
+    actions = np.random.default_rng(0).integers(2, size=(steps, 5), dtype=np.uint8)
+    first, *expected = dummy_run(make, actions.tobytes())
+    env_fns = [partial(make, seed) for seed in range(5)]
+    with SubprocVecEnv(env_fns, num_workers) as venv:
+        np.testing.assert_array_equal(venv.reset(), first)
+        ends = 0
+        for row, results in zip(actions, expected):
+            assert_same_results(venv.step(row), results)
+            ends += int(results[2].sum())
+    assert ends >= 10
+
+
+@both_kinds
+def test_environments_of_different_spaces_are_refused(make_venv):
+    env_fns = [partial(gym.make, "CartPole-v1"), CounterEnv]
+    with at_most(PATIENCE), pytest.raises(UserValueError, match=r"environment 1 has"):
+        make_venv(env_fns)
+    assert worker_processes() == []
+
+
+class StackSpecification:
+    """The last ``nstack`` frames of one environment, oldest first."""
+
+    def __init__(self, nstack, frame):
+        self.nstack = nstack
+        self.start(frame)
+
+    def start(self, frame):
+        self.frames = [np.zeros_like(frame)] * (self.nstack - 1) + [frame]
+        return self.now()
+
+    def push(self, frame):
+        self.frames = [*self.frames[1:], frame]
+        return self.now()
+
+    def now(self):
+        return np.concatenate(self.frames, axis=-1)
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "nstack"),
+    [
+        ((6, 5, 1), np.uint8, 4),
+        ((6, 5, 1), np.uint8, 3),
+        ((6, 5, 1), np.float32, 4),
+        ((6, 5, 3), np.uint8, 4),
+        ((6, 5, 3), np.float32, 3),
+        ((2, 2, 4), np.uint8, 1),
+        ((7,), np.float32, 3),
+    ],
+    ids=str,
+)
+def test_frame_stack_is_its_specification(shape, dtype, nstack):
+    def make(seed):
+        return seeded(NoiseEnv(shape, dtype), seed)
+
+    env_fns = [partial(make, seed) for seed in range(3)]
+    plain, stack = DummyVecEnv(env_fns), VecFrameStack(DummyVecEnv(env_fns), nstack)
+    space = stack.observation_space
+    assert space.shape == (*shape[:-1], shape[-1] * nstack)
+    assert space.dtype == dtype
+    ends = 0
+    for _ in range(2):
+        frames, obs = plain.reset(), stack.reset()
+        wanted = [StackSpecification(nstack, frame) for frame in frames]
+        expected = [w.now() for w in wanted]
+        for _ in range(40):
+            assert obs.dtype == dtype
+            np.testing.assert_array_equal(obs, expected)
+            assert space.contains(obs[0])
+            frames, *results, plain_infos = plain.step([0] * 3)
+            obs, *stack_results, infos = stack.step([0] * 3)
+            np.testing.assert_array_equal(results, stack_results)
+            for i, done in enumerate(results[1]):
+                if not done:
+                    assert "terminal_observation" not in infos[i]
+                    expected[i] = wanted[i].push(frames[i])
+                    continue
+                ends += 1
+                last = wanted[i].push(plain_infos[i]["terminal_observation"])
+                np.testing.assert_array_equal(infos[i]["terminal_observation"], last)
+                assert infos[i]["terminal_observation"].dtype == dtype
+                expected[i] = wanted[i].start(frames[i])
+    assert ends > 20
+
+
+def test_vec_monitor_tells_the_results_of_episodes():
+    env_fns = counters(dict(terminate_after=3), dict(truncate_after=2))
+    venv = VecMonitor(DummyVecEnv(env_fns))
+    venv.reset()
+    started = time.time()
+    results = [[], []]
+    for _ in range(6):
+        *_, infos = venv.step([0, 0])
+        for i, info in enumerate(infos):
+            assert ("episode" in info) == ("terminal_observation" in info)
+            if "episode" in info:
+                results[i].append((info["episode"]["r"], info["episode"]["l"]))
+                assert 0 <= info["episode"]["t"] <= time.time() - started + 1
+    assert results == [[(6, 3)] * 2, [(3, 2)] * 3]
+
+
+def test_vec_monitor_forgets_an_episode_that_a_reset_cut_off():
+    venv = VecMonitor(DummyVecEnv(counters(dict(terminate_after=3))))
+    venv.reset()
+    venv.step([0])
+    venv.step([0])
+    venv.reset()
+    for _ in range(3):
+        *_, infos = venv.step([0])
+    assert (infos[0]["episode"]["r"], infos[0]["episode"]["l"]) == (6, 3)
+
+
+def test_wrappers_hand_on_what_they_do_not_know():
+    inner = DummyVecEnv([CounterEnv])
+    venv = VecMonitor(VecFrameStack(inner, 2))
+    assert venv.envs is inner.envs
+    assert venv.unwrapped is inner
+    assert venv.nstack == 2
+    with pytest.raises(AttributeError, match="nothing_of_the_kind"):
+        venv.nothing_of_the_kind  # noqa: B018
+
+
+def test_gymnasium_vector_env_equals_dummy():
+    def short_cartpole():
+        return gym.make("CartPole-v1", max_episode_steps=15)
+
+    vector_env = SyncVectorEnv(
+        [short_cartpole] * 3, autoreset_mode=AutoresetMode.SAME_STEP
+    )
+    venv = GymnasiumVecEnv(vector_env, seed=7)
+    dummy = DummyVecEnv([lambda i=i: seeded(short_cartpole(), 7 + i) for i in range(3)])
+    assert venv.observation_space == vector_env.single_observation_space
+    assert venv.action_space == vector_env.single_action_space
+    # The first reset seeds, which the environments of the other have done.
+    venv.reset()
+    actions = np.random.default_rng(0).integers(2, size=(100, 3))
+    limits = []
+    np.testing.assert_array_equal(venv.reset(), dummy.reset())
+    for row in actions:
+        *_, dones, infos = results = venv.step(row)
+        assert_same_results(results, dummy.step(row))
+        limits += [infos[i]["TimeLimit.truncated"] for i in np.flatnonzero(dones)]
+    assert {True, False} == set(limits)
+    venv.close()
+    venv.close()
+
+
+def test_gymnasium_vector_env_returns_arrays_of_its_own():
+    vector_env = SyncVectorEnv(
+        counters(dict(truncate_after=2), dict()),
+        autoreset_mode=AutoresetMode.SAME_STEP,
+        copy=False,
+    )
+    with GymnasiumVecEnv(vector_env) as venv:
+        venv.reset()
+        first, *_ = venv.step([0, 0])
+        *_, infos = venv.step([0, 0])
+        venv.step([0, 0])
+        assert first.tolist() == [[1], [1]]
+        assert infos[0]["terminal_observation"] == [2]
+
+
+@pytest.mark.parametrize(
+    "mode", [AutoresetMode.NEXT_STEP, AutoresetMode.DISABLED], ids=str
+)
+def test_gymnasium_vector_env_of_another_reset_mode_is_refused(mode):
+    vector_env = SyncVectorEnv([CounterEnv], autoreset_mode=mode)
+    with pytest.raises(UserTypeError, match=r"autoreset_mode=.*SAME_STEP"):
+        GymnasiumVecEnv(vector_env)
+
+
+@pytest.mark.parametrize(
+    ("where", "index", "num_workers"),
+    [("constructor", 3, 2), ("reset", 2, 1), ("step", 0, 2), ("step", 3, 2)],
+)
+def test_an_environment_that_raises_is_told_with_its_traceback(
+    where, index, num_workers
+):
+    env_fns = [CounterEnv] * 4
+    env_fns[index] = partial(FailingEnv, where)
+    with at_most(PATIENCE), pytest.raises(WorkerError) as error:
+        venv = SubprocVecEnv(env_fns, num_workers)
+        venv.reset()
+        for t in (1, 2):
+            assert venv.step([0] * 4)[1].tolist() == [t] * 4
+        venv.step([0] * 4)
+    message = str(error.value)
+    assert f"environment {index} raised" in message
+    assert "ValueError: the gearbox is on fire" in message
+    assert "in break_down" in message and "toy_envs.py" in message
+    assert worker_processes() == []
+
+
+@pytest.mark.parametrize("error_class", [EOFError, BrokenPipeError])
+def test_an_environments_own_broken_pipe_is_told_as_well(error_class):
+    env_fns = [CounterEnv, partial(FailingEnv, "step", error_class)]
+    with at_most(PATIENCE), pytest.raises(WorkerError) as error:
+        venv = SubprocVecEnv(env_fns, num_workers=2)
+        venv.reset()
+        for _ in range(3):
+            venv.step([0, 0])
+    assert f"{error_class.__name__}: the gearbox is on fire" in str(error.value)
+
+
+def test_an_environment_that_cannot_render_is_told():
+    env_fns = [CounterEnv, partial(FailingEnv, "render"), CounterEnv]
+    venv = SubprocVecEnv(env_fns, num_workers=1)
+    venv.reset()
+    with at_most(PATIENCE), pytest.raises(WorkerError, match="environment 1 raised"):
+        venv.render()
+
+
+def test_information_that_cannot_be_sent_is_told():
+    class Secretive(CounterEnv):
+        def step(self, action):
+            return *super().step(action)[:4], {"secret": lambda: None}
+
+    venv = SubprocVecEnv([Secretive], num_workers=1)
+    venv.reset()
+    with at_most(PATIENCE), pytest.raises(WorkerError, match="environment 0 raised"):
+        venv.step([0])
+
+
+def test_an_environment_that_raises_is_told_while_others_hang():
+    env_fns = [partial(SlowEnv, seconds=60, first=3), partial(FailingEnv, "step")]
+    with SubprocVecEnv(env_fns, num_workers=2) as venv:
+        venv.reset()
+        for _ in range(2):
+            venv.step([0, 0])
+        with at_most(PATIENCE), pytest.raises(WorkerError, match="environment 1"):
+            venv.step([0, 0])
+
+
+def test_a_killed_worker_is_told_with_its_exit_status():
+    with SubprocVecEnv([CounterEnv] * 4, num_workers=2) as venv:
+        venv.reset()
+        venv.step([0] * 4)
+        worker_processes()[1].send_signal(signal.SIGKILL)
+        with at_most(PATIENCE), pytest.raises(WorkerError) as error:
+            for _ in range(3):
+                venv.step([0] * 4)
+        assert "environments 2 to 3" in str(error.value)
+        assert "exit status -9" in str(error.value)
+        assert worker_processes() == []
+
+
+def test_a_worker_killed_while_it_answers_is_told():
+    with SubprocVecEnv([partial(TalkativeEnv, 10**7)], num_workers=1) as venv:
+        venv.reset()
+        venv.step_async([0])
+        (worker,) = worker_processes()
+        # It stops in the middle of its answer, once the pipe is full.
+        assert wait_until(lambda: stalled(worker))
+        worker.send_signal(signal.SIGKILL)
+        with at_most(PATIENCE), pytest.raises(WorkerError, match="exit status -9"):
+            venv.step_wait()
+
+
+def stalled(process):
+    """Whether a process used no processor time in a quarter of a second."""
+    before = sum(process.cpu_times()[:2])
+    time.sleep(0.25)
+    return sum(process.cpu_times()[:2]) == before
+
+
+def test_workers_ignore_ctrl_c():
+    with SubprocVecEnv([CounterEnv] * 2, num_workers=2) as venv:
+        venv.reset()
+        for worker in worker_processes():
+            worker.send_signal(signal.SIGINT)
+        for t in (1, 2):
+            assert venv.step([0, 0])[0].tolist() == [[t], [t]]
+
+
+def test_an_interrupted_step_does_not_shift_later_ones():
+    def ctrl_c(*_):
+        raise KeyboardInterrupt
+
+    with SubprocVecEnv([partial(SlowEnv, seconds=0.4)] * 2, num_workers=2) as venv:
+        venv.reset()
+        with pytest.raises(KeyboardInterrupt), interrupt_after(0.1, ctrl_c):
+            venv.step([0, 0])
+        # Going on is allowed to fail, if it says so.
+        with contextlib.suppress(WorkerError):
+            assert venv.reset().tolist() == [[0], [0]]
+            obs, rewards, *_ = venv.step([0, 0])
+            assert obs.tolist() == [[1], [1]]
+            assert rewards.tolist() == [1, 1]
+
+
+def run_script(folder, text, **kwargs):
+    path = folder / "script.py"
+    path.write_text(textwrap.dedent(text))
+    return subprocess.Popen(
+        [sys.executable, str(path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **kwargs,
+    )
+
+
+def test_a_killed_parent_leaves_no_process_and_no_memory(tmp_path):
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    before = shared_memory_files()
+    script = """
+        from baselines.common.envs import make_vec_env
+        venv = make_vec_env("CartPole-v1", num_env=4, num_workers=3)
+        venv.reset()
+        print("ready", flush=True)
+        while True:
+            venv.step([0] * 4)
+        """
+    env = {**os.environ, "TMPDIR": str(temporary)}
+    with run_script(tmp_path, script, env=env) as parent:
+        assert parent.stdout.readline() == "ready\n"
+        workers = worker_processes(parent.pid)
+        assert len(workers) == 3
+        parent.kill()
+    assert wait_until(lambda: not any(map(is_running_worker, workers)))
+    assert shared_memory_files() <= before
+    assert os.listdir(temporary) == []
+
+
+def test_a_script_needs_no_main_guard_and_runs_once(tmp_path):
+    script = """
+        print("started", flush=True)
+        import gymnasium as gym
+        from gymnasium import spaces
+        from baselines.common.vec_env import SubprocVecEnv
+
+        class Mine(gym.Env):
+            action_space = observation_space = spaces.Discrete(4)
+            def reset(self, *, seed=None, options=None):
+                return 1, {}
+            def step(self, action):
+                return int(action), 2.0, False, False, {}
+
+        venv = SubprocVecEnv([Mine, lambda: Mine()], num_workers=2)
+        print(venv.reset(), *venv.step([3, 0])[:2], flush=True)
+        venv.close()
+        """
+    with run_script(tmp_path, script, cwd=tmp_path) as process:
+        out, err = process.communicate(timeout=60)
+    assert err == ""
+    assert out == "started\n[1 1] [3 0] [2. 2.]\n"
+    assert process.returncode == 0
+
+
+def test_workers_import_what_the_script_imports_wherever_it_is_started(tmp_path):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "numpy.py").write_text("raise ImportError('not this one')")
+    script = """
+        from baselines.common.vec_env import SubprocVecEnv
+        from toy_envs import CounterEnv
+        with SubprocVecEnv([CounterEnv], num_workers=1) as venv:
+            print(venv.reset())
+        """
+    env = {**os.environ, "PYTHONPATH": os.path.dirname(__file__)}
+    with run_script(tmp_path, script, cwd=elsewhere, env=env) as process:
+        out, err = process.communicate(timeout=60)
+    assert (out, err) == ("[[0.]]\n", "")
+
+
+def test_a_script_that_ends_without_closing_is_silent(tmp_path):
+    script = """
+        from baselines.common.envs import make_vec_env
+        venv = make_vec_env("CartPole-v1", num_env=2, num_workers=2)
+        venv.reset()
+        venv.step_async([0, 0])
+        """
+    with run_script(tmp_path, script) as process:
+        out, err = process.communicate(timeout=60)
+    assert (out, err, process.returncode) == ("", "", 0)
+
+
+def test_workers_are_small_and_import_no_framework():
+    before = shared_memory_files()
+    env_fns = [lambda: ModuleLog(make_env(PONG))] * 16
+    with SubprocVecEnv(env_fns, num_workers=2) as venv:
+        venv.reset()
+        for _ in range(5):
+            *_, infos = venv.step([0] * 16)
+        sizes = [worker.memory_info().rss for worker in worker_processes()]
+        assert len(sizes) == 2
+        assert max(sizes) < 80e6
+        assert shared_memory_files() <= before
+    modules = {name.split(".")[0] for name in infos[0]["modules"]}
+    assert "ale_py" in modules
+    assert not modules & {"keras", "tensorflow", "torch", "jax"}

@@ -1,0 +1,168 @@
+"""Small environments with known answers, which worker processes can import."""
+
+import sys
+import time
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+
+
+class CounterEnv(gym.Env):
+    """Counts its steps: the observation after step t is t, and so is the reward.
+
+    Args:
+        terminate_after: steps after which an episode ends, or None.
+        truncate_after: steps after which an episode is cut short, or None.
+        reuse_buffer: whether all observations are one array, written over.
+    """
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 1}
+    action_space = spaces.Discrete(3)
+    observation_space = spaces.Box(0, np.inf, (1,), np.float32)
+
+    def __init__(self, terminate_after=None, truncate_after=None, reuse_buffer=False):
+        self.terminate_after = terminate_after
+        self.truncate_after = truncate_after
+        self.reuse_buffer = reuse_buffer
+        self.buffer = np.zeros(1, np.float32)
+        self.t = 0
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.t = 0
+        return self.observation(), {}
+
+    def step(self, action):
+        self.t += 1
+        terminated = self.t == self.terminate_after
+        truncated = self.t == self.truncate_after
+        info = {"t": self.t, "double": 2 * self.t}
+        return self.observation(), float(self.t), terminated, truncated, info
+
+    def observation(self):
+        self.buffer[:] = self.t
+        return self.buffer if self.reuse_buffer else self.buffer.copy()
+
+    def render(self):
+        return np.full((2, 3, 3), self.t, np.uint8)
+
+
+class NoiseEnv(gym.Env):
+    """Random observations and rewards; episodes end and are cut at random."""
+
+    metadata = {"render_modes": []}
+    action_space = spaces.Discrete(2)
+
+    def __init__(self, shape, dtype):
+        high = 255 if dtype == np.uint8 else np.inf
+        self.observation_space = spaces.Box(0, high, shape, dtype)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return self.noise(), {}
+
+    def step(self, action):
+        terminated, truncated = self.np_random.random(2) < 0.1
+        reward = self.np_random.normal()
+        return self.noise(), reward, bool(terminated), bool(truncated), {}
+
+    def noise(self):
+        space = self.observation_space
+        return self.np_random.integers(0, 256, space.shape).astype(space.dtype)
+
+
+class FailingEnv(CounterEnv):
+    """Raises ``error`` where it is told to: the name of a method, or constructor.
+
+    ``step`` raises in its third step.
+    """
+
+    def __init__(self, where, error=ValueError):
+        super().__init__()
+        self.where = where
+        self.error = error
+        if where == "constructor":
+            self.break_down()
+
+    def reset(self, **kwargs):
+        if self.where == "reset":
+            self.break_down()
+        return super().reset(**kwargs)
+
+    def step(self, action):
+        if self.where == "step" and self.t == 2:
+            self.break_down()
+        return super().step(action)
+
+    def render(self):
+        if self.where == "render":
+            self.break_down()
+        return super().render()
+
+    def break_down(self):
+        raise self.error("the gearbox is on fire")
+
+
+class SlowEnv(CounterEnv):
+    """Takes its time from the ``first``-th step on."""
+
+    def __init__(self, seconds, first=1):
+        super().__init__()
+        self.seconds = seconds
+        self.first = first
+
+    def step(self, action):
+        if self.t + 1 >= self.first:
+            time.sleep(self.seconds)
+        return super().step(action)
+
+
+class TalkativeEnv(CounterEnv):
+    """Gives ``size`` bytes of information with every step."""
+
+    def __init__(self, size):
+        super().__init__()
+        self.size = size
+
+    def step(self, action):
+        return *super().step(action)[:4], {"bytes": bytes(self.size)}
+
+
+class ToyGame(CounterEnv):
+    """A CounterEnv whose actions have the names of a game's."""
+
+    def __init__(self, meanings=("NOOP", "FIRE", "RIGHT"), **kwargs):
+        super().__init__(**kwargs)
+        self.meanings = list(meanings)
+
+    def get_action_meanings(self):
+        return self.meanings
+
+
+class ActionLog(gym.Wrapper):
+    """Keeps the actions since the last reset of the environment in it."""
+
+    def __init__(self, env):
+        super().__init__(env)
+        self.actions = []
+
+    def reset(self, **kwargs):
+        self.actions = []
+        return self.env.reset(**kwargs)
+
+    def step(self, action):
+        self.actions.append(action)
+        return self.env.step(action)
+
+
+class ModuleLog(gym.Wrapper):
+    """Tells which modules its process has imported."""
+
+    def step(self, action):
+        *results, info = self.env.step(action)
+        return *results, {**info, "modules": sorted(sys.modules)}
+
+
+gym.register("CounterByName-v0", entry_point="toy_envs:CounterEnv")
+gym.register("CounterByClass-v0", entry_point=CounterEnv)
