@@ -21,7 +21,13 @@ import numpy as np
 import baselines
 from baselines import logger
 from baselines.common import cli
-from baselines.common.envs import find_env_type, find_spec, make_env, make_vec_env
+from baselines.common.envs import (
+    find_env_type,
+    find_spec,
+    list_env_types,
+    make_env,
+    make_vec_env,
+)
 from baselines.common.errors import (
     MissingDependency,
     UserError,
@@ -129,9 +135,8 @@ def parse_resume(argv):
     try:
         with open(path) as file:
             config = json.load(file)
-        found = config["format"]
-        args = Namespace(**config["arguments"])
-        settings = config["settings"]
+        args = Namespace(**{key: config["arguments"][key] for key in KEPT_ARGUMENTS})
+        args.format, settings = config["format"], dict(config["settings"])
     except OSError as error:
         raise UserFileError(
             f"there is no run to resume in {given.resume}: cannot read {path} "
@@ -141,7 +146,7 @@ def parse_resume(argv):
         raise UserValueError(f"{path} is damaged") from None
     expected = {"format": FORMAT, "alg": given.alg, "env": given.env}
     for name, value in expected.items():
-        found = config["format"] if name == "format" else getattr(args, name)
+        found = getattr(args, name)
         if value is not None and found != value:
             raise UserValueError(
                 f"cannot resume {given.resume}: its {name} is {found}, not {value}"
@@ -149,7 +154,7 @@ def parse_resume(argv):
     args.play = False
     settings["load_path"] = None  # The checkpoint has the newer weights.
     if given.num_timesteps is not None:
-        settings["total_timesteps"] = given.num_timesteps
+        args.num_timesteps = settings["total_timesteps"] = given.num_timesteps
     return args, import_learn(find_algorithm(args.alg)), settings
 
 
@@ -187,7 +192,7 @@ def parse(argv):
     spec, network, defaults = None, early.network, {}
     if early.env is not None:
         spec = find_spec(early.env)
-        early.env_type = early.env_type or find_env_type(spec)
+        early.env_type = check_env_type(early.env_type) or find_env_type(spec)
         defaults = find_defaults(module, early.env_type)
         if not wants_help:
             check_shared(early, spec)
@@ -217,7 +222,8 @@ def parse(argv):
     args.env_type = early.env_type
     if args.num_env is None:
         args.num_env = env_defaults.get("num_env", 1)
-    settings = {**defaults, "network": network, "load_path": args.load_path}
+    settings = cli.signature_defaults({**arguments, **network_arguments})
+    settings |= {**defaults, "network": network, "load_path": args.load_path}
     settings["total_timesteps"] = args.num_timesteps
     for name in (*arguments, *network_arguments):
         if name in vars(args):
@@ -241,7 +247,7 @@ def shared_parser(add_help=True):
     add("--alg", help="algorithm, or my_pkg.my_alg for one of your own (required)")
     add("--env", help="environment id, or module:EnvId (required)")
     add("--env_type", help="kind of environment, if it is not what is detected")
-    add("--seed", type=cli.value_parser(int), help="default: a random one")
+    add("--seed", type=count_parser(minimum=0), help="default: a random one")
     add(
         "--num_timesteps",
         type=count_parser(minimum=0),
@@ -345,12 +351,28 @@ def find_defaults(module, env_type) -> dict:
 def check_defaults(module, env_type, defaults, *known) -> None:
     """Raises if defaults.py has a key that nothing takes."""
     names = {name for arguments in known for name in arguments} | {"network"}
-    for key in defaults:
+    for key, value in defaults.items():
+        setting = f"{module.rpartition('.')[0]}.defaults.{env_type}() sets {key!r}"
         if key not in names:
             raise UserTypeError(
-                f"{module.rpartition('.')[0]}.defaults.{env_type}() sets {key!r}, "
-                f"which learn() does not take{suggest(key, names)}"
+                f"{setting}, which learn() does not take{suggest(key, names)}"
             )
+        if callable(value):
+            raise UserTypeError(
+                f"{setting} to a function, but a run's settings are kept as text; "
+                "name it instead, as the command line would"
+            )
+
+
+def check_env_type(env_type):
+    """Returns ``env_type``; raises if no registered environment is of that kind."""
+    known = list_env_types()
+    if env_type is not None and env_type not in known:
+        raise UserValueError(
+            f"unknown env_type {env_type!r}{suggest(env_type, known)} "
+            f"(known: {', '.join(sorted(known))})"
+        )
+    return env_type
 
 
 def check_shared(args, spec) -> None:

@@ -64,6 +64,7 @@ def read_episodes(folder):
 def test_learn_takes_keywords_and_explains_them(learn):
     parameters = inspect.signature(learn).parameters
     shared = ["env", "network", "seed", "total_timesteps", "callback", "load_path"]
+    shared += ["checkpoint_interval", "resume"]
     assert set(shared) <= set(parameters)
     kinds = {parameter.kind for parameter in parameters.values()}
     assert kinds == {inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD}

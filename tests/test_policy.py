@@ -274,6 +274,11 @@ class Exploit:
         return os.mkdir, ("exploited",)
 
 
+def with_metadata(text):
+    header = json.dumps({"__metadata__": {"json": text}}).encode()
+    return len(header).to_bytes(8, "little") + header
+
+
 def hostile_files(good):
     header = json.dumps({"a": {"dtype": "F32", "shape": [9], "data_offsets": [0, 4]}})
     return {
@@ -283,6 +288,8 @@ def hostile_files(good):
         "oversized header": (2**62).to_bytes(8, "little") + good[8:],
         "offsets that lie": len(header).to_bytes(8, "little") + header.encode(),
         "pickle": pickle.dumps(Exploit()),
+        "metadata that is a list": with_metadata("[1]"),
+        "metadata nested too deep": with_metadata("[" * 100_000),
         "text": b"hello",
         "trailing bytes": good + b"x",
     }
@@ -301,6 +308,26 @@ def test_damaged_or_hostile_file_is_refused(tmp_path, monkeypatch, kind):
     for old, new in zip(before, policy.variables):
         np.testing.assert_array_equal(old, new)
     assert os.listdir(tmp_path) == ["model"]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda x: x.astype(np.float64), "float64, expected .*float32"),
+        (lambda x: x.astype(np.int32), "int32, expected .*float32"),
+        (lambda x: np.full_like(x, np.nan), "not finite"),
+        (lambda x: x.T.copy(), "expected"),
+    ],
+)
+def test_tensors_of_another_kind_are_refused(tmp_path, change, words):
+    path = tmp_path / "model"
+    policy = some_policy()
+    policy.save(path)
+    tensors, metadata = load_tensors(path)
+    tensors["pi.0.kernel"] = change(tensors["pi.0.kernel"])
+    save_tensors(path, tensors, metadata)
+    with pytest.raises(UserValueError, match=rf"pi\.0\.kernel.*{words}"):
+        policy.load(path)
 
 
 def test_missing_model_is_named(tmp_path):

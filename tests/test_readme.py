@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from baselines import run
+from baselines.common.errors import UserFileError
 
 README = (Path(__file__).parent.parent / "README.md").read_text()
 COMMANDS = re.findall(r"^(?:\S*/)?python -m baselines\.run (.*)$", README, re.M)
@@ -35,6 +36,10 @@ def test_command_line_is_understood(command, monkeypatch, tmp_path):
         with pytest.raises(SystemExit) as stop:
             run.main(shlex.split(command))
         assert stop.value.code == 0
+    elif "--resume" in command:
+        # There is no such run here: the mistake found must be that one alone.
+        with pytest.raises(UserFileError, match="there is no run to resume"):
+            run.run(shlex.split(command))
     else:
         run.parse(shlex.split(command))
 

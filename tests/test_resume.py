@@ -183,6 +183,18 @@ def test_two_checkpoints_are_kept():
     assert sorted(os.listdir("cut/checkpoints")) == files
 
 
+def test_new_run_in_an_old_folder_has_its_own_checkpoints():
+    cut_run()
+    run.main(f"{CARTPOLE} --log_path=whole --seed=1".split())
+    with killed_after(60):
+        run.main(f"{CARTPOLE} --log_path=cut --seed=1".split())
+    assert [Path(path).stem for path in list_manifests("cut/checkpoints")] == [
+        "000000000510"
+    ]
+    run.main(["--resume=cut"])
+    assert results("cut") == results("whole")
+
+
 def flip_a_bit(path):
     data = bytearray(Path(path).read_bytes())
     data[len(data) // 2] ^= 1
@@ -270,6 +282,7 @@ def test_longer_training_says_what_it_does_to_schedules(capsys):
     log = Path("cut/log.txt").read_text()
     assert "resuming cut at 3000 of 4500 agent steps" in log
     assert "meant to have 3000" in log and "67% of training" in log
+    assert "--num_timesteps=4e+04" in log.splitlines()[-3]
     rows = Path("cut/progress.json").read_text().splitlines()
     assert json.loads(rows[-1])["total_timesteps"] == 4500
     config = json.loads(Path("cut/config.json").read_text())

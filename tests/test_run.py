@@ -57,6 +57,10 @@ def error_of(capfd, arguments):
         ([*CARTPOLE, "--network=mpl"], ["did you mean 'mlp'"]),
         ([*CARTPOLE, "--network=cnn"], ["'cnn'", "shape (4,)"]),
         ([*CARTPOLE, "--network=json:nothing"], ["json:nothing"]),
+        ([*CARTPOLE, "--network=:mlp"], ["not the name of a module"]),
+        (["--alg=a2c", "--env=.x:CartPole-v1"], ["not the name of a module"]),
+        ([*CARTPOLE, "--env_type=clasic_control"], ["'classic_control'"]),
+        ([*CARTPOLE, "--env_type=__doc__"], ["unknown env_type", "atari"]),
         ([*CARTPOLE, "--nstep=3"], ["--nstep;", "did you mean '--nsteps'"]),
         ([*CARTPOLE, "--see=3"], ["--see;", "did you mean '--seed'"]),
         ([*CARTPOLE, "--num_layer=3"], ["did you mean '--num_layers'"]),
@@ -66,12 +70,19 @@ def error_of(capfd, arguments):
         ([*CARTPOLE, "--nsteps=0"], ["nsteps", "at least 1", "received 0"]),
         ([*CARTPOLE, "--nsteps"], ["--nsteps", "expected one argument"]),
         ([*CARTPOLE, "--log_interval=0"], ["log_interval", "at least 1"]),
-        ([*CARTPOLE, "--lr=fast"], ["--lr", "a number", "'fast'"]),
-        ([*CARTPOLE, "--lr=__import__('os')"], ["--lr", "a number"]),
+        ([*CARTPOLE, "--lr=fast"], ["--lr", "a finite number", "'fast'"]),
+        ([*CARTPOLE, "--lr=__import__('os')"], ["--lr", "a finite number"]),
         ([*CARTPOLE, "--lrschedule=liner"], ["did you mean 'linear'"]),
         ([*CARTPOLE, "--value_network=cpoy"], ["'shared' or 'copy'"]),
         ([*CARTPOLE, "--layer_norm=maybe"], ["true or false", "'maybe'"]),
+        ([*CARTPOLE, "--lr=nan"], ["--lr", "a finite number", "'nan'"]),
+        ([*CARTPOLE, "--lr=-1"], ["lr has to be at least 0"]),
+        ([*CARTPOLE, "--gamma=1.5"], ["gamma has to be at most 1"]),
+        ([*CARTPOLE, "--gamma=-3"], ["gamma has to be at least 0"]),
+        ([*CARTPOLE, "--ent_coef=inf"], ["--ent_coef", "a finite number"]),
+        ([*CARTPOLE, "--reward_scale=nan"], ["--reward_scale", "a finite number"]),
         ([*CARTPOLE, "--seed=x"], ["--seed", "a whole number"]),
+        ([*CARTPOLE, "--seed=-1"], ["--seed", "at least 0"]),
         ([*CARTPOLE, "--num_env=0"], ["--num_env", "at least 1", "received 0"]),
         ([*CARTPOLE, "--num_timesteps=-1"], ["--num_timesteps", "received -1"]),
         ([*CARTPOLE, "--num_timesteps=3"], ["one update takes 5"]),
@@ -134,7 +145,7 @@ def settings_of(*arguments):
 def test_settings_win_in_order(monkeypatch):
     from baselines.a2c import defaults
 
-    assert "gamma" not in settings_of()
+    assert settings_of()["gamma"] == 0.99
     monkeypatch.setattr(
         defaults, "classic_control", lambda: dict(gamma=0.5, lr=0.1), raising=False
     )
@@ -170,6 +181,17 @@ def test_unknown_key_in_defaults_is_refused(monkeypatch):
         defaults, "classic_control", lambda: dict(gama=0.5), raising=False
     )
     with pytest.raises(UserTypeError, match=r"'gama'.*did you mean 'gamma'"):
+        run.parse(CARTPOLE)
+
+
+def test_function_in_defaults_is_refused(monkeypatch):
+    """A run's settings are JSON, which resuming reads."""
+    from baselines.a2c import defaults
+
+    monkeypatch.setattr(
+        defaults, "classic_control", lambda: dict(lr=lambda f: f), raising=False
+    )
+    with pytest.raises(UserTypeError, match=r"'lr' to a function"):
         run.parse(CARTPOLE)
 
 
@@ -238,6 +260,8 @@ def test_a_run_writes_its_files_and_says_where(capfd, empty_folder):
     config = json.loads((log / "config.json").read_text())
     assert config["arguments"]["seed"] == 4
     assert config["settings"]["total_timesteps"] == 200
+    assert config["settings"]["nsteps"] == 5
+    assert config["settings"]["num_hidden"] == 64
     assert config["command"].endswith(" ".join(arguments))
     assert "tensorflow" in config["versions"]
     out = capfd.readouterr().out

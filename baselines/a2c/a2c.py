@@ -21,7 +21,7 @@ from baselines.common.runners import Runner
 from baselines.common.schedules import find_schedule
 from baselines.common.training import (
     EpisodeResults,
-    check_at_least,
+    check_range,
     count_updates,
     make_seed,
 )
@@ -112,7 +112,11 @@ def learn(
         UserError: see ``common/errors.py``; before anything is written
     """
     check_keywords(network, network_kwargs, learn)
-    check_at_least(1, nsteps=nsteps, log_interval=log_interval)
+    check_range(1, nsteps=nsteps, log_interval=log_interval)
+    check_range(0, 1, alpha=alpha, gamma=gamma)
+    check_range(0, lr=lr, epsilon=epsilon, checkpoint_interval=checkpoint_interval)
+    check_range(0, max_grad_norm=max_grad_norm)
+    check_range(None, vf_coef=vf_coef, ent_coef=ent_coef)
     seed = make_seed(seed)
     env = as_vec_env(env, seed)
     policy = Policy(

@@ -129,6 +129,13 @@ class Checkpoints:
             if file.endswith(".safetensors") and file not in named:
                 os.unlink(os.path.join(self.folder, file))
 
+    def _remove_all(self):
+        """Removes what an earlier run in the same folder left."""
+        if self.folder and os.path.isdir(self.folder):
+            for file in os.listdir(self.folder):
+                if re.fullmatch(r"\d{12}\.(json|safetensors)", file):
+                    os.unlink(os.path.join(self.folder, file))
+
     def restore(self, folder) -> int:
         """Puts every part where the newest whole checkpoint has it; opens the log.
 
@@ -144,9 +151,11 @@ class Checkpoints:
             UserValueError: if the checkpoint does not fit this run, or none is
                 whole.
         """
-        resumable = getattr(self.env.unwrapped, "get_state", None) is not None
+        layers = self.env, getattr(self.env, "unwrapped", self.env)
+        resumable = all(getattr(layer, "get_state", None) for layer in layers)
         if folder is None:
             logger.open_files()
+            self._remove_all()
             if self.interval and not resumable:
                 self.interval = 0
                 logger.warn(NOT_RESUMABLE, "No checkpoints are written.")

@@ -4,6 +4,7 @@ import argparse
 import ast
 import importlib
 import inspect
+import math
 import os
 import re
 import sys
@@ -38,6 +39,15 @@ def function_arguments(fn, leave_out=()) -> dict:
         if name not in leave_out
         and parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
         and text_types(parameter.annotation)
+    }
+
+
+def signature_defaults(arguments) -> dict:
+    """Returns the defaults of ``arguments``, from ``function_arguments``, by name."""
+    return {
+        name: parameter.default
+        for name, parameter in arguments.items()
+        if parameter.default is not REQUIRED
     }
 
 
@@ -118,6 +128,14 @@ def parse_integer(text):
         return int(number)
 
 
+def parse_number(text):
+    """Returns a finite number."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(text)
+    return number
+
+
 def parse_boolean(text):
     """Returns True or False from text like true, no or 1."""
     if text.lower() in ("true", "yes", "1"):
@@ -157,7 +175,7 @@ def parse_literal_of(member):
 
 PARSERS = {
     int: parse_integer,
-    float: float,
+    float: parse_number,
     bool: parse_boolean,
     str: str,
     type(None): parse_none,
@@ -165,7 +183,7 @@ PARSERS = {
 }
 NAMES = {
     int: "a whole number",
-    float: "a number",
+    float: "a finite number",
     bool: "true or false",
     str: "text",
     type(None): "none",

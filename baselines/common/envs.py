@@ -41,6 +41,10 @@ def find_spec(env_id: str) -> gym.envs.registration.EnvSpec:
             raise UserValueError(
                 f"environment {env_id!r}: cannot import module {error.name!r}"
             ) from None
+        except TypeError:  # of import_module, for a relative name
+            raise UserValueError(
+                f"environment {env_id!r}: {module!r} is not the name of a module"
+            ) from None
     try:
         gym.register_envs(importlib.import_module("ale_py"))
     except ImportError:
@@ -70,6 +74,11 @@ def find_env_type(spec) -> str:
     if package == "gymnasium" and len(path) > 1:
         return path[1]
     return EMULATORS.get(package, package)
+
+
+def list_env_types() -> set:
+    """Returns the kinds of all registered environments."""
+    return {find_env_type(spec) for spec in gym.registry.values()}
 
 
 def make_env(
@@ -109,15 +118,15 @@ def make_env(
             env = make_atari(spec, **env_kwargs or {})
         else:
             env = gym.make(spec, disable_env_checker=True, **env_kwargs or {})
-    except ImportError as error:
+        env.reset(seed=seed)
+    except (ImportError, gym.error.DependencyNotInstalled) as error:
         raise MissingDependency(
-            f"environment {spec.id!r} cannot be imported: {first_line(error)}"
+            f"environment {spec.id!r} cannot be used: {first_line(error)}"
         ) from error
     except gym.error.Error as error:
         raise UserValueError(
             f"environment {spec.id!r} cannot be made: {first_line(error)}"
         ) from error
-    env.reset(seed=seed)
     env.action_space.seed(seed)
     env = Monitor(Recorder(env), monitor_file, allow_early_resets=True)
     if env_type == "atari":

@@ -144,6 +144,10 @@ def find_network(network):
         return getattr(importlib.import_module(module), function)
     except (ModuleNotFoundError, AttributeError) as error:
         raise UserValueError(f"network {network!r}: {error}") from None
+    except (TypeError, ValueError):  # of import_module, for no or a relative name
+        raise UserValueError(
+            f"network {network!r}: {module!r} is not the name of a module"
+        ) from None
 
 
 def check_keywords(network, keywords, learn) -> None:

@@ -184,14 +184,18 @@ class Policy:
                     f"{path} was saved with {key} {found.get(key)}, but this "
                     f"run has {expected}"
                 )
-        shapes = {name: v.shape for name, v in self.named_variables.items()}
-        found = {name: tensor.shape for name, tensor in tensors.items()}
-        for name in sorted(shapes.keys() | found.keys()):
-            if shapes.get(name) != found.get(name):
+        expected = {
+            name: f"{v.shape} {v.dtype}" for name, v in self.named_variables.items()
+        }
+        found = {name: f"{x.shape} {x.dtype}" for name, x in tensors.items()}
+        for name in sorted(expected.keys() | found.keys()):
+            if expected.get(name) != found.get(name):
                 raise UserValueError(
-                    f"{path} was saved with another network: its {name} has shape "
-                    f"{found.get(name)}, expected {shapes.get(name)}"
+                    f"{path} was saved with another network: its {name} is "
+                    f"{found.get(name)}, expected {expected.get(name)}"
                 )
+            if not np.isfinite(tensors[name]).all():
+                raise UserValueError(f"{path} is damaged: its {name} is not finite")
         for name, variable in self.named_variables.items():
             variable.assign(tensors[name])
 

@@ -38,11 +38,13 @@ def load_tensors(path):
     try:
         with safe_open(path, framework="np") as file:
             metadata = json.loads(file.metadata()["json"])
+            if not isinstance(metadata, dict):
+                raise TypeError("its metadata is no JSON object")
             names = file.keys()
             return {name: file.get_tensor(name) for name in names}, metadata
     except OSError as error:
         raise UserFileError(f"cannot read {path}: {error.strerror}") from None
-    except (SafetensorError, TypeError, KeyError, ValueError) as error:
+    except (SafetensorError, TypeError, KeyError, ValueError, RecursionError) as error:
         raise UserValueError(
             f"{path} is not a saved model, or is damaged ({error})"
         ) from None

@@ -1,5 +1,6 @@
 """Small parts of every training loop."""
 
+import math
 from collections import deque
 
 import keras
@@ -10,18 +11,30 @@ from baselines.common.errors import UserValueError
 
 def make_seed(seed):
     """Seeds what draws initial weights; returns the seed, a random one for None."""
+    check_range(0, 2**32 - 1, seed=seed)
     if seed is None:
         seed = int(np.random.SeedSequence().generate_state(1)[0] >> 1)
     keras.utils.set_random_seed(seed)
     return seed
 
 
-def check_at_least(minimum, **arguments) -> None:
-    """Raises UserValueError for the first argument that is below ``minimum``."""
+def check_range(minimum, maximum=None, **arguments) -> None:
+    """Raises UserValueError for the first argument outside [minimum, maximum].
+
+    None stands for no limit, as an argument too; infinity and NaN are refused.
+    """
     for name, value in arguments.items():
-        if value < minimum:
+        if value is None:
+            continue
+        if not math.isfinite(value):
+            raise UserValueError(f"{name} has to be finite, received {value}")
+        if minimum is not None and value < minimum:
             raise UserValueError(
                 f"{name} has to be at least {minimum}, received {value}"
+            )
+        if maximum is not None and value > maximum:
+            raise UserValueError(
+                f"{name} has to be at most {maximum}, received {value}"
             )
 
 
@@ -31,7 +44,7 @@ def count_updates(total_timesteps, batch_size) -> int:
     Raises:
         UserValueError: if none fits and 0 were not asked for.
     """
-    check_at_least(0, total_timesteps=total_timesteps)
+    check_range(0, total_timesteps=total_timesteps)
     if 0 < total_timesteps < batch_size:
         raise UserValueError(
             f"total_timesteps (num_timesteps) is {total_timesteps}, but one update "
