@@ -30,7 +30,6 @@ from baselines.common.envs import (
 )
 from baselines.common.errors import (
     MissingDependency,
-    UserError,
     UserFileError,
     UserTypeError,
     UserValueError,
@@ -71,13 +70,8 @@ def main(argv=None):
         SystemExit: status 2, after one line on stderr, for a mistake in ``argv``.
     """
     argv = sys.argv[1:] if argv is None else list(argv)
-    try:
+    with cli.one_line_errors():
         return run(argv)
-    except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        raise SystemExit(2) from None
-    except KeyboardInterrupt:
-        raise SystemExit(130) from None
 
 
 def run(argv):

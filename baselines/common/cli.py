@@ -2,6 +2,7 @@
 
 import argparse
 import ast
+import contextlib
 import importlib
 import inspect
 import math
@@ -12,6 +13,8 @@ import tempfile
 import types
 import typing
 from collections.abc import Callable
+
+from baselines.common.errors import UserError
 
 REQUIRED = inspect.Parameter.empty
 
@@ -29,6 +32,18 @@ class OneLineErrorParser(argparse.ArgumentParser):
     def error(self, message):
         print(f"error: {message}", file=sys.stderr)
         raise SystemExit(2)
+
+
+@contextlib.contextmanager
+def one_line_errors():
+    """Ends the program with status 2 and one line on stderr for a user's mistake."""
+    try:
+        yield
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        raise SystemExit(2) from None
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
 
 
 def function_arguments(fn, leave_out=()) -> dict:

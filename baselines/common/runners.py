@@ -43,14 +43,15 @@ class Runner:
     def run(self) -> Rollout:
         """Plays ``nsteps`` steps and returns them."""
         if self.obs is None:
-            self.obs = self.env.reset()
+            self.obs = backend.to_device(self.env.reset())
         steps, episodes, cut_short = [], [], []
         for t in range(self.nsteps):
-            obs = backend.to_device(self.obs)
+            obs = self.obs
             actions, values, self.states, neglogps = self.model.step(
                 obs, S=self.states, M=self.dones
             )
-            self.obs, rewards, self.dones, infos = self.env.step(actions)
+            next_obs, rewards, self.dones, infos = self.env.step(actions)
+            self.obs = backend.to_device(next_obs)
             steps.append((obs, actions, rewards, self.dones, values, neglogps))
             for i, info in enumerate(infos):
                 if "episode" in info:
@@ -76,7 +77,7 @@ class Runner:
 
     def get_state(self) -> dict:
         return {
-            "obs": self.obs,
+            "obs": ops.convert_to_numpy(self.obs),
             "states": self.states,
             "dones": self.dones,
             "env": self.env.get_state(),
@@ -84,7 +85,7 @@ class Runner:
 
     def set_state(self, state) -> None:
         self.env.set_state(state["env"])
-        self.obs = state["obs"]
+        self.obs = backend.to_device(state["obs"])
         self.states = state["states"]
         self.dones = state["dones"]
 

@@ -88,6 +88,11 @@ class SubprocVecEnv(VecEnv):
         self._receive()
         return obs
 
+    @property
+    def worker_pids(self) -> list:
+        """Process ids of the workers."""
+        return [worker.process.pid for worker in self._workers]
+
     def reset(self):
         self._finish_step()
         self._send([("reset",)] * len(self._workers))

@@ -20,7 +20,9 @@ if __name__ == "__main__":
     # The folder of this file; the parent's own search path comes behind it.
     del sys.path[0]
 
+import contextlib
 import mmap
+import os
 import pickle
 import signal
 import traceback
@@ -114,4 +116,8 @@ if __name__ == "__main__":
     # means, and closes the pipe.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    # A woken worker would else push the parent off its core while that still has
+    # to wake the others. (Linux only; a container may forbid it.)
+    with contextlib.suppress(AttributeError, OSError):
+        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
     serve(Connection(int(sys.argv[1])), Worker(memory_fd=int(sys.argv[2])))

@@ -1,0 +1,88 @@
+"""What our speed is compared with, at the same work."""
+
+import importlib.util
+import json
+import subprocess
+import sys
+
+from baselines.bench.rates import rate_of_env
+from baselines.common.errors import MissingDependency, UserValueError
+from baselines.common.vec_env.subproc_vec_env import available_cores
+
+
+class AlePeer:
+    """ALE's own vectorised environment, in C++ threads, one for each core.
+
+    It stacks no frames, ends no episode at a lost life and writes no monitor files.
+    """
+
+    name = "AtariVectorEnv"
+    measures = ("env",)
+
+    def __init__(self, bench):
+        if bench.args.env_type != "atari":
+            raise UserValueError(
+                f"--compare=ale is for Atari games; {bench.spec.id} is of type "
+                f"{bench.args.env_type}"
+            )
+        from ale_py.vector_env import AtariVectorEnv
+
+        self.seconds = bench.seconds
+        self.env = AtariVectorEnv(
+            bench.spec.kwargs["game"],
+            num_envs=bench.env.num_envs,
+            num_threads=available_cores(),
+            stack_num=1,
+        )
+        self.env.action_space = self.env.single_action_space
+
+    def rate(self, name) -> float:
+        """Returns agent steps/s of what ``name`` says."""
+        return rate_of_env(self.env, self.seconds)
+
+    def close(self):
+        self.env.close()
+
+
+class StableBaselines3Peer:
+    """Stable-Baselines3 in a process of its own (see ``sb3.py``)."""
+
+    name = "Stable-Baselines3"
+    measures = ("env", "loop")
+
+    def __init__(self, bench):
+        if importlib.util.find_spec("stable_baselines3") is None:
+            raise MissingDependency(
+                "--compare=sb3 needs Stable-Baselines3, which is not installed: "
+                "pip install stable-baselines3"
+            )
+        work = {
+            "alg": bench.args.alg,
+            "env": bench.spec.id,
+            "is_atari": bench.args.env_type == "atari",
+            "num_env": bench.env.num_envs,
+            "settings": bench.settings,
+            "seconds": bench.seconds,
+        }
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "baselines.bench.sb3", json.dumps(work)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.rate("env")  # Ours is not measured while its processes start.
+
+    def rate(self, name) -> float:
+        """Returns agent steps/s of what ``name`` says."""
+        print(name, file=self.process.stdin, flush=True)
+        answer = self.process.stdout.readline()
+        if not answer:
+            raise UserValueError(
+                "Stable-Baselines3 could not be measured; it ended with exit status "
+                f"{self.process.wait()}"
+            )
+        return float(answer)
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()

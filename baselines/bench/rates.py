@@ -1,0 +1,53 @@
+"""Rates of agent steps a second, measured after a warm-up."""
+
+import time
+
+import numpy as np
+
+WARM_UP = 0.2  # as a fraction of the measurement
+
+
+class Clock:
+    """Measures a rate from counts of agent steps, the first of them apart.
+
+    The warm-up begins with the first count, before which there may have been
+    seconds of compilation.
+
+    Args:
+        seconds: to measure for.
+
+    Attributes:
+        warm: whether what comes counts.
+        steps: agent steps counted since then.
+        rate: agent steps a second since then.
+    """
+
+    def __init__(self, seconds):
+        self.seconds = seconds
+        self.begun = None
+        self.warm = False
+
+    def is_over(self, steps_done) -> bool:
+        """Takes the number of agent steps done; returns whether time is up."""
+        now = time.perf_counter()
+        if self.begun is None:
+            self.begun = now
+        if not self.warm:
+            self.warm = now - self.begun >= WARM_UP * self.seconds
+            self.start, self.steps_before = now, steps_done
+            return False
+        self.steps = steps_done - self.steps_before
+        self.rate = self.steps / (now - self.start)
+        return now - self.start >= self.seconds
+
+
+def rate_of_env(env, seconds) -> float:
+    """Returns agent steps/s of a VecEnv (ours or of the same interface) alone."""
+    space, num_envs = env.action_space, env.num_envs
+    actions = np.array([[space.sample() for _ in range(num_envs)] for _ in range(64)])
+    env.reset()
+    clock, count = Clock(seconds), 0
+    while not clock.is_over(count * num_envs):
+        env.step(actions[count % len(actions)])
+        count += 1
+    return clock.rate

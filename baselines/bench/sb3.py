@@ -1,0 +1,91 @@
+"""Stable-Baselines3 at the work of one of our algorithms, for ``throughput.py``.
+
+A program of its own, so that neither side has the other's threads and memory. It
+takes the work as JSON, then a line for each measurement, ``env`` or ``loop``, and
+answers with agent steps a second.
+"""
+
+import json
+import sys
+
+import ale_py
+import gymnasium as gym
+import stable_baselines3
+from stable_baselines3.common import env_util
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.sb2_compat.rmsprop_tf_like import RMSpropTFLike
+from stable_baselines3.common.vec_env import SubprocVecEnv, VecFrameStack
+
+from baselines.bench.rates import Clock, rate_of_env
+
+# Here, because every worker of SubprocVecEnv imports this file.
+gym.register_envs(ale_py)
+
+
+def a2c(policy, env, settings):
+    """Returns Stable-Baselines3's A2C with the settings of ours."""
+    return stable_baselines3.A2C(
+        policy,
+        env,
+        learning_rate=settings["lr"],
+        n_steps=settings["nsteps"],
+        gamma=settings["gamma"],
+        vf_coef=settings["vf_coef"],
+        ent_coef=settings["ent_coef"],
+        max_grad_norm=settings["max_grad_norm"],
+        policy_kwargs=dict(
+            optimizer_class=RMSpropTFLike,
+            optimizer_kwargs=dict(alpha=settings["alpha"], eps=settings["epsilon"]),
+        ),
+    )
+
+
+ALGORITHMS = {fn.__name__: fn for fn in (a2c,)}
+
+
+class UntilTimeIsUp(BaseCallback):
+    """Stops training when a Clock says so."""
+
+    def __init__(self, seconds):
+        super().__init__()
+        self.clock = Clock(seconds)
+
+    def _on_step(self):
+        return not self.clock.is_over(self.num_timesteps)
+
+
+def make_env(work):
+    """Returns the environments as Stable-Baselines3's users have them."""
+    if work["is_atari"]:
+        env = env_util.make_atari_env(
+            work["env"], work["num_env"], vec_env_cls=SubprocVecEnv
+        )
+        return VecFrameStack(env, 4)
+    return env_util.make_vec_env(
+        work["env"], work["num_env"], vec_env_cls=SubprocVecEnv
+    )
+
+
+def main():
+    """Answers until stdin closes."""
+    work = json.loads(sys.argv[1])
+    if work["alg"] not in ALGORITHMS:
+        raise SystemExit(f"{__file__} has no settings for {work['alg']}")
+    env = make_env(work)
+    policy = "CnnPolicy" if len(env.observation_space.shape) == 3 else "MlpPolicy"
+    model = None
+    for line in sys.stdin:
+        if line.strip() == "env":
+            answer = rate_of_env(env, work["seconds"])
+        else:
+            if model is None:
+                model = ALGORITHMS[work["alg"]](policy, env, work["settings"])
+            callback = UntilTimeIsUp(work["seconds"])
+            model.learn(int(1e9), callback, reset_num_timesteps=False)
+            answer = callback.clock.rate
+        print(answer, flush=True)
+    env.close()
+
+
+if __name__ == "__main__":
+    main()

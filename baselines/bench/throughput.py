@@ -1,0 +1,340 @@
+"""How fast an algorithm runs, beside the limit that its parts set on this machine.
+
+``python -m baselines.bench.throughput --alg=a2c`` measures in agent steps a second:
+
+    env    the whole vectorised stack under random actions
+    act    observations to the device, forward pass, sampling, actions back
+    train  from a rollout's last step to new parameters
+    loop   ``learn()`` as it is
+
+    serial limit = 1 / (1 / env + 1 / act + 1 / train)
+
+``train`` is timed inside ``learn()`` while its environment is played from memory.
+The parts are measured in turn, ``--repeats`` times over, and medians are reported.
+Every argument of ``baselines.run`` can be given as well.
+"""
+
+import contextlib
+import json
+import os
+import platform
+import shlex
+import statistics
+import sys
+import tempfile
+import time
+
+import numpy as np
+
+from baselines import logger, run
+from baselines.bench.peers import AlePeer, StableBaselines3Peer
+from baselines.bench.rates import Clock, rate_of_env
+from baselines.common import cli
+from baselines.common.envs import find_spec
+from baselines.common.vec_env import VecEnv
+from baselines.common.vec_env.subproc_vec_env import available_cores
+
+PEERS = {"sb3": StableBaselines3Peer, "ale": AlePeer}
+DEFAULT_ENV = "PongNoFrameskip-v4"
+
+
+class RememberedVecEnv(VecEnv):
+    """Plays some steps of another VecEnv again and again, so that they cost nothing.
+
+    Args:
+        env: the VecEnv, which is stepped under random actions.
+        num_steps: how many of its steps to remember.
+    """
+
+    def __init__(self, env, num_steps=32):
+        super().__init__(env.num_envs, env.observation_space, env.action_space)
+        self.first_obs = env.reset()
+        self.steps = []
+        for _ in range(num_steps):
+            actions = [env.action_space.sample() for _ in range(env.num_envs)]
+            self.steps.append(env.step(np.array(actions)))
+        self.count = 0
+        self.last_step_ended = None
+
+    def reset(self):
+        return self.first_obs
+
+    def step_async(self, actions):
+        self.count += 1
+
+    def step_wait(self):
+        self.last_step_ended = time.perf_counter()
+        return self.steps[self.count % len(self.steps)]
+
+    def get_images(self):
+        raise NotImplementedError
+
+    def close(self):
+        pass
+
+
+class Bench:
+    """An algorithm in an environment, with the settings of a command line.
+
+    Every ``*_rate`` is in agent steps a second.
+
+    Args:
+        argv: arguments for ``baselines.run``.
+        seconds: how long each measurement takes, warm-up apart.
+    """
+
+    def __init__(self, argv, seconds):
+        self.args, self.learn, self.settings = run.parse(argv)
+        self.checkpoint_interval = self.settings["checkpoint_interval"]
+        self.settings |= {"total_timesteps": int(1e9), "checkpoint_interval": 0}
+        self.seconds = seconds
+        self.spec = find_spec(self.args.env)
+        self.env = run.build_env(
+            self.spec,
+            self.args.env_type,
+            num_env=self.args.num_env,
+            seed=0,
+            reward_scale=self.args.reward_scale,
+        )
+        self.remembered = RememberedVecEnv(self.env)
+        self.model = self._learn(self.remembered, lambda *_: True)
+
+    def _learn(self, env, callback, **changes):
+        settings = {**self.settings, **changes}
+        return self.learn(env=env, seed=0, callback=callback, **settings)
+
+    def env_rate(self) -> float:
+        return rate_of_env(self.env, self.seconds)
+
+    def act_rate(self) -> float:
+        from baselines.common import backend
+
+        batches = [obs for obs, *_ in self.remembered.steps]
+        clock, count = Clock(self.seconds), 0
+        while not clock.is_over(count * self.env.num_envs):
+            self.model.step(backend.to_device(batches[count % len(batches)]))
+            count += 1
+        return clock.rate
+
+    def train_rate(self) -> float:
+        clock, training = Clock(self.seconds), []
+
+        def callback(local_variables, global_variables):
+            training.append(time.perf_counter() - self.remembered.last_step_ended)
+            if not clock.warm:
+                training.clear()
+            return clock.is_over(local_variables["num_timesteps"])
+
+        self._learn(self.remembered, callback)
+        return clock.steps / sum(training)
+
+    def loop_rate(self) -> float:
+        clock = Clock(self.seconds)
+        self._learn(self.env, lambda names, _: clock.is_over(names["num_timesteps"]))
+        return clock.rate
+
+    def bytes_uploaded(self) -> float:
+        """Returns bytes copied to the device for each agent step."""
+        with counted_uploads() as uploaded:
+            counts = []
+
+            def callback(local_variables, global_variables):
+                counts.append((sum(uploaded), local_variables["num_timesteps"]))
+                return len(counts) == 11
+
+            self._learn(self.remembered, callback)
+        (first_bytes, first_step), *_, (last_bytes, last_step) = counts
+        return (last_bytes - first_bytes) / (last_step - first_step)
+
+    def checkpoint_seconds(self) -> float:
+        """Returns seconds to save a checkpoint, the median of five."""
+        from baselines.common.checkpoint import Checkpoints
+
+        seconds, save = [], Checkpoints.save
+
+        def timed_save(*args):
+            start = time.perf_counter()
+            save(*args)
+            seconds.append(time.perf_counter() - start)
+
+        with replaced(Checkpoints, "save", timed_save):
+            self._learn(self.env, lambda *_: len(seconds) > 4, checkpoint_interval=1)
+        return statistics.median(seconds)
+
+    def worker_megabytes(self) -> list:
+        """Returns the peak memory of every worker process."""
+        return [peak_megabytes(pid) for pid in getattr(self.env, "worker_pids", [])]
+
+
+@contextlib.contextmanager
+def replaced(owner, name, value):
+    """Sets an attribute for as long as the block lasts."""
+    original = getattr(owner, name)
+    setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        setattr(owner, name, original)
+
+
+@contextlib.contextmanager
+def counted_uploads():
+    """Collects the bytes of every array that the backend is given, in a list."""
+    import keras
+
+    from baselines.common import backend
+
+    uploaded = []
+
+    def count(*arguments):
+        leaves = keras.tree.flatten(arguments)
+        uploaded.extend(x.nbytes for x in leaves if isinstance(x, np.ndarray))
+
+    def to_device(array, original=backend.to_device):
+        count(array)
+        return original(array)
+
+    def compile(fn, variables, original=backend.compile):
+        compiled = original(fn, variables)
+
+        def call(*arguments):
+            count(*arguments)
+            return compiled(*arguments)
+
+        return call
+
+    with (
+        replaced(backend, "to_device", to_device),
+        replaced(backend, "compile", compile),
+    ):
+        yield uploaded
+
+
+def peak_megabytes(pid="self"):
+    """Returns the most memory a process has had, None where /proc does not tell."""
+    try:
+        with open(f"/proc/{pid}/status") as file:
+            lines = dict(line.split(":", 1) for line in file)
+        return int(lines["VmHWM"].split()[0]) / 1024
+    except (OSError, KeyError):
+        return None
+
+
+def measure(bench, repeats, peer=None) -> dict:
+    """Measures everything in turn; returns the figures, rates as lists."""
+    rates = {"env": [], "act": [], "train": [], "loop": []}
+    peer_rates = {name: [] for name in peer.measures} if peer else {}
+    for _ in range(repeats):
+        for name, values in rates.items():
+            values.append(getattr(bench, f"{name}_rate")())
+            if name in peer_rates:
+                peer_rates[name].append(peer.rate(name))
+    figures = {"agent_steps_per_second": rates}
+    parts = [[1 / value for value in rates[name]] for name in ("env", "act", "train")]
+    figures["serial_limit"] = [1 / sum(part) for part in zip(*parts)]
+    figures["bytes_uploaded_per_agent_step"] = bench.bytes_uploaded()
+    figures["peak_megabytes"] = peak_megabytes()
+    figures["peak_megabytes_of_workers"] = bench.worker_megabytes()
+    figures["checkpoint_seconds"] = bench.checkpoint_seconds()
+    figures["checkpoint_interval"] = bench.checkpoint_interval
+    if peer:
+        figures["peer"] = {"name": peer.name, "agent_steps_per_second": peer_rates}
+    return figures
+
+
+def report(figures) -> str:
+    """Returns the figures as a table, medians of all rates."""
+    rates = figures["agent_steps_per_second"]
+    loop, limit = rates["loop"], figures["serial_limit"]
+    median = statistics.median
+    rows = [(name, f"{median(rates[name]):,.0f} steps/s") for name in rates]
+    rows.insert(3, ("serial limit", f"{median(limit):,.0f} steps/s"))
+    rows.append(("loop / serial limit", f"{median_ratio(loop, limit):.2f}"))
+    if peer := figures.get("peer"):
+        for name, theirs in peer["agent_steps_per_second"].items():
+            title = f"{name} of {peer['name']}"
+            rows.append((title, f"{median(theirs):,.0f} steps/s"))
+            rows.append(("ours / theirs", f"{median_ratio(rates[name], theirs):.2f}"))
+    uploaded = figures["bytes_uploaded_per_agent_step"]
+    rows.append(("uploaded", f"{uploaded:,.0f} bytes/step"))
+    rows.append(("peak memory", f"{format_megabytes(figures['peak_megabytes'])}"))
+    if workers := figures["peak_megabytes_of_workers"]:
+        largest = None if None in workers else max(workers)
+        rows.append(("largest worker", format_megabytes(largest)))
+    seconds, interval = figures["checkpoint_seconds"], figures["checkpoint_interval"]
+    share = seconds * median(loop) / interval if interval else 0
+    rows.append(("checkpoint", f"{seconds:.3f} s, {share:.2%} of the run's time"))
+    width = max(len(name) for name, _ in rows)
+    return "\n".join(f"{name:<{width}}  {value}" for name, value in rows)
+
+
+def median_ratio(ours, theirs) -> float:
+    """Returns the median of the ratios of measurements made one after the other."""
+    return statistics.median(a / b for a, b in zip(ours, theirs))
+
+
+def format_megabytes(megabytes) -> str:
+    return "unknown" if megabytes is None else f"{megabytes:,.0f} MB"
+
+
+def make_parser():
+    """Returns a parser of the arguments that ``baselines.run`` does not have."""
+    parser = cli.OneLineErrorParser(
+        prog="python -m baselines.bench.throughput", description=__doc__
+    )
+    parser.add_argument("--alg", required=True, help="algorithm")
+    parser.add_argument("--env", default=DEFAULT_ENV, help=f"default: {DEFAULT_ENV}")
+    parser.add_argument(
+        "--compare",
+        choices=list(PEERS),
+        help="also measure Stable-Baselines3 at the same work, or ALE's own "
+        "vectorised environment",
+    )
+    parser.add_argument("--json", metavar="FILE", help="where to write all figures")
+    parser.add_argument(
+        "--seconds",
+        type=cli.value_parser(float),
+        default=10.0,
+        help="of each measurement (default: 10)",
+    )
+    parser.add_argument(
+        "--repeats",
+        type=run.count_parser(minimum=1),
+        default=3,
+        help="of each measurement (default: 3)",
+    )
+    return parser
+
+
+def main(argv=None):
+    """Measures what the command line says, and prints it."""
+    argv = sys.argv[1:] if argv is None else list(argv)
+    args, others = make_parser().parse_known_args(argv)
+    with cli.one_line_errors(), tempfile.TemporaryDirectory() as folder:
+        with logger.scoped_configure(folder, []):
+            argv_of_run = [f"--alg={args.alg}", f"--env={args.env}", *others]
+            bench = Bench(argv_of_run, args.seconds)
+            with contextlib.ExitStack() as stack:
+                stack.callback(bench.env.close)
+                peer = None
+                if args.compare:
+                    peer = PEERS[args.compare](bench)
+                    stack.callback(peer.close)
+                figures = measure(bench, args.repeats, peer)
+        print(report(figures))
+        if args.json:
+            figures |= {
+                "command": shlex.join(
+                    ["python", "-m", "baselines.bench.throughput", *argv]
+                ),
+                "cores": available_cores(),
+                "machine": platform.processor() or platform.machine(),
+                "versions": run.versions(),
+                "settings": bench.settings,
+            }
+            with open(os.path.expanduser(args.json), "w") as file:
+                json.dump(figures, file, indent=2)
+
+
+if __name__ == "__main__":
+    main()
