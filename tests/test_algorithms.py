@@ -84,11 +84,11 @@ def test_callback_is_called_once_an_update_and_stops(learn):
 
     def callback(local_variables, global_variables):
         assert global_variables["learn"] is learn
-        seen.append(local_variables["nupdates"])
+        seen.append(local_variables["num_timesteps"])
         return len(seen) == 3
 
     learn(env=cartpoles(), network="mlp", total_timesteps=1000, callback=callback)
-    assert seen == [1, 2, 3]
+    assert seen == [seen[0], 2 * seen[0], 3 * seen[0]]
 
 
 def test_same_seed_gives_the_same_rows(alg, tmp_path):

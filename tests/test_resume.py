@@ -127,9 +127,12 @@ def test_killed_process_goes_on_with_other_workers(monkeypatch):
         "--env=BreakoutNoFrameskip-v4 --num_env=3 --num_timesteps=6000",
         "--env=Acrobot-v1 --num_env=2 --num_timesteps=10000",
         "--env=FrozenLake-v1 --num_env=2 --num_timesteps=10000",
+        "--env=LunarLander-v3 --num_env=2 --num_timesteps=10000",
     ],
 )
 def test_killed_at_random_moments(arguments):
+    if "LunarLander" in arguments:
+        pytest.importorskip("Box2D")
     arguments = f"--alg=a2c {arguments} --seed=3 --log_interval=20"
     arguments += " --checkpoint_interval=1000"
     run.main(f"{arguments} --log_path=whole".split())
@@ -336,11 +339,21 @@ def test_unresumable_vector_env_trains_without_checkpoints(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "env_id", ["CartPole-v1", "FrozenLake-v1", "BreakoutNoFrameskip-v4"]
+    ("env_id", "package"),
+    [
+        ("CartPole-v1", "gymnasium"),
+        ("FrozenLake-v1", "gymnasium"),
+        ("Pendulum-v1", "gymnasium"),
+        ("BreakoutNoFrameskip-v4", "ale_py"),
+        ("LunarLander-v3", "Box2D"),
+        ("HalfCheetah-v4", "mujoco"),
+        ("Hopper-v4", "mujoco"),
+    ],
 )
-def test_environment_state_in_another_instance(env_id):
+def test_environment_state_in_another_instance(env_id, package):
+    pytest.importorskip(package)
     first, second = make_env(env_id, seed=1), make_env(env_id, seed=99)
-    actions = np.random.default_rng(0).integers(0, first.action_space.n, 600)
+    actions = [first.action_space.sample() for _ in range(600)]
 
     def play(env, actions):
         trace = []
