@@ -1,6 +1,6 @@
 """Draws mean returns from progress.csv files against agent steps.
 
-    python results/plot_curves.py PICTURE TITLE LABEL=progress.csv ...
+python results/plot_curves.py PICTURE TITLE LABEL=progress.csv ...
 """
 
 import csv

@@ -30,6 +30,18 @@ def learn(alg):
     return importlib.import_module(find_algorithm(alg)).learn
 
 
+@pytest.fixture
+def small(learn):
+    """Settings with which an update takes few agent steps."""
+    settings = {"nsteps": 4, "nminibatches": 2, "noptepochs": 2}
+    known = inspect.signature(learn).parameters
+    return {name: value for name, value in settings.items() if name in known}
+
+
+def flags(settings):
+    return [f"--{name}={value}" for name, value in settings.items()]
+
+
 @pytest.fixture(autouse=True)
 def log_folder(tmp_path):
     with logger.scoped_configure(str(tmp_path / "log"), ["csv"]):
@@ -79,7 +91,7 @@ def test_defaults_are_arguments_of_learn(alg, learn, env_type):
     assert set(defaults) <= set(inspect.signature(learn).parameters)
 
 
-def test_callback_is_called_once_an_update_and_stops(learn):
+def test_callback_is_called_once_an_update_and_stops(learn, small):
     seen = []
 
     def callback(local_variables, global_variables):
@@ -87,16 +99,19 @@ def test_callback_is_called_once_an_update_and_stops(learn):
         seen.append(local_variables["num_timesteps"])
         return len(seen) == 3
 
-    learn(env=cartpoles(), network="mlp", total_timesteps=1000, callback=callback)
+    learn(
+        **small, env=cartpoles(), network="mlp", total_timesteps=1000, callback=callback
+    )
     assert seen == [seen[0], 2 * seen[0], 3 * seen[0]]
 
 
-def test_same_seed_gives_the_same_rows(alg, tmp_path):
+def test_same_seed_gives_the_same_rows(alg, small, tmp_path):
     def rows(folder, seed):
         folder = str(tmp_path / folder)
         main(
             f"--alg={alg} --env=CartPole-v1 --num_timesteps=1000 --num_env=2 "
             f"--log_interval=20 --seed={seed} --log_path={folder}".split()
+            + flags(small)
         )
         return read_rows(folder), read_episodes(folder)
 
@@ -109,7 +124,9 @@ def test_same_seed_gives_the_same_rows(alg, tmp_path):
 @pytest.mark.parametrize(
     ("env_id", "steps"), [("CartPole-v1", 500), ("PongNoFrameskip-v4", 300)]
 )
-def test_results_do_not_depend_on_the_number_of_workers(learn, tmp_path, env_id, steps):
+def test_results_do_not_depend_on_the_number_of_workers(
+    learn, small, tmp_path, env_id, steps
+):
     def results(num_workers):
         folder = str(tmp_path / str(num_workers))
         with (
@@ -120,7 +137,12 @@ def test_results_do_not_depend_on_the_number_of_workers(learn, tmp_path, env_id,
         ):
             network = "cnn_small" if "Pong" in env_id else "mlp"
             model = learn(
-                env=env, network=network, seed=5, total_timesteps=steps, log_interval=5
+                **small,
+                env=env,
+                network=network,
+                seed=5,
+                total_timesteps=steps,
+                log_interval=5,
             )
         weights = [np.asarray(v.numpy()) for v in model.variables]
         return read_rows(folder), read_episodes(folder), weights
@@ -131,12 +153,17 @@ def test_results_do_not_depend_on_the_number_of_workers(learn, tmp_path, env_id,
         np.testing.assert_array_equal(a, b)
 
 
-def test_saved_model_acts_the_same(learn, tmp_path):
+def test_saved_model_acts_the_same(learn, small, tmp_path):
     path = str(tmp_path / "model")
-    model = learn(env=cartpoles(), network="mlp", total_timesteps=200, seed=0)
+    model = learn(**small, env=cartpoles(), network="mlp", total_timesteps=200, seed=0)
     model.save(path)
     loaded = learn(
-        env=cartpoles(), network="mlp", total_timesteps=0, seed=1, load_path=path
+        **small,
+        env=cartpoles(),
+        network="mlp",
+        total_timesteps=0,
+        seed=1,
+        load_path=path,
     )
     obs = cartpoles(num_env=2, seed=7).reset()
     for a, b in zip(
@@ -145,15 +172,15 @@ def test_saved_model_acts_the_same(learn, tmp_path):
         np.testing.assert_array_equal(a, b)
 
 
-def test_environment_can_be_used_after_learn(learn):
+def test_environment_can_be_used_after_learn(learn, small):
     env = gym.make("CartPole-v1")
-    learn(env=env, network="mlp", total_timesteps=100)
+    learn(**small, env=env, network="mlp", total_timesteps=100)
     env.reset(seed=0)
     obs, *_ = env.step(0)
     assert obs.shape == (4,)
 
 
-def test_same_seed_repeats_a_gymnasium_environment(learn):
+def test_same_seed_repeats_a_gymnasium_environment(learn, small):
     def returns():
         episodes = []
 
@@ -161,7 +188,14 @@ def test_same_seed_repeats_a_gymnasium_environment(learn):
             episodes[:] = local_variables["episodes"].results
 
         env = gym.make("CartPole-v1")
-        learn(env=env, network="mlp", seed=3, total_timesteps=500, callback=callback)
+        learn(
+            **small,
+            env=env,
+            network="mlp",
+            seed=3,
+            total_timesteps=500,
+            callback=callback,
+        )
         return [(episode["r"], episode["l"]) for episode in episodes]
 
     assert len(returns()) > 5
@@ -169,7 +203,7 @@ def test_same_seed_repeats_a_gymnasium_environment(learn):
 
 
 @pytest.mark.parametrize("vector", [False, True])
-def test_vector_environments_of_gymnasium(learn, vector):
+def test_vector_environments_of_gymnasium(learn, small, vector):
     if vector:
         mode = gym.vector.AutoresetMode.SAME_STEP
         kwargs = {"vector_kwargs": {"autoreset_mode": mode}}
@@ -177,20 +211,20 @@ def test_vector_environments_of_gymnasium(learn, vector):
         kwargs = {}
     env = gym.make_vec("CartPole-v1", 2, vectorization_mode="sync", **kwargs)
     if vector:
-        learn(env=env, network="mlp", total_timesteps=100)
+        learn(**small, env=env, network="mlp", total_timesteps=100)
     else:
         with pytest.raises(UserTypeError, match="SAME_STEP"):
-            learn(env=env, network="mlp", total_timesteps=100)
+            learn(**small, env=env, network="mlp", total_timesteps=100)
 
 
-def test_unknown_keyword_names_the_nearest(learn):
+def test_unknown_keyword_names_the_nearest(learn, small):
     with pytest.raises(UserTypeError, match="did you mean 'gamma'"):
-        learn(env=cartpoles(), network="mlp", gama=0.9)
+        learn(**small, env=cartpoles(), network="mlp", gama=0.9)
     with pytest.raises(UserTypeError, match="did you mean 'num_layers'"):
-        learn(env=cartpoles(), network="mlp", num_layer=3)
+        learn(**small, env=cartpoles(), network="mlp", num_layer=3)
 
 
-def test_old_gym_environment_names_the_remedy(learn):
+def test_old_gym_environment_names_the_remedy(learn, small):
     class OldEnv:
         def reset(self):
             return 0
@@ -199,20 +233,62 @@ def test_old_gym_environment_names_the_remedy(learn):
             return 0, 0, False, {}
 
     with pytest.raises(UserTypeError, match=r"gymnasium.*shimmy"):
-        learn(env=OldEnv(), network="mlp")
+        learn(**small, env=OldEnv(), network="mlp")
 
 
 def test_unsupported_spaces_are_named(learn):
-    with pytest.raises(UserTypeError, match=r"action space Box.*not supported"):
-        learn(env=gym.make("Pendulum-v1"), network="mlp")
+    class OddAction(gym.Env):
+        observation_space = gym.spaces.Box(-1, 1, (3,))
+        action_space = gym.spaces.Text(3)
+
+    with pytest.raises(UserTypeError, match=r"action space Text.*not supported"):
+        learn(env=OddAction(), network="mlp")
 
 
-def test_too_few_timesteps_are_refused(learn):
+@pytest.mark.parametrize(
+    "space",
+    [
+        gym.spaces.MultiDiscrete([2, 3]),
+        gym.spaces.MultiBinary(3),
+        gym.spaces.Box(-2, 2, (3,)),
+    ],
+    ids=lambda space: type(space).__name__,
+)
+def test_action_spaces(learn, small, space, tmp_path):
+    """Actions fit the space, and a saved model has them after loading."""
+
+    class AnyAction(gym.Env):
+        observation_space = gym.spaces.Box(-1, 1, (3,))
+        action_space = space
+
+        def reset(self, *, seed=None, options=None):
+            super().reset(seed=seed)
+            return self.np_random.uniform(-1, 1, 3).astype(np.float32), {}
+
+        def step(self, action):
+            assert self.action_space.contains(np.asarray(action, space.dtype))
+            obs, _ = self.reset()
+            return obs, float(np.sum(action)), bool(obs[0] > 0.8), False, {}
+
+    def train(**changes):
+        return learn(**small, env=AnyAction(), network="mlp", **changes)
+
+    model = train(total_timesteps=80, seed=0)
+    model.save(tmp_path / "model")
+    loaded = train(total_timesteps=0, seed=1, load_path=str(tmp_path / "model"))
+    obs = np.random.default_rng(0).uniform(-1, 1, (5, 3)).astype(np.float32)
+    for a, b in zip(
+        model.step(obs, deterministic=True), loaded.step(obs, deterministic=True)
+    ):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_too_few_timesteps_are_refused(learn, small):
     with pytest.raises(UserValueError, match="one update takes"):
-        learn(env=cartpoles(), network="mlp", total_timesteps=1)
+        learn(**small, env=cartpoles(), network="mlp", total_timesteps=1)
 
 
-def test_learns_in_worker_processes(learn):
+def test_learns_in_worker_processes(learn, small):
     env_fns = [lambda: make_env("CartPole-v1", seed=0) for _ in range(3)]
     with SubprocVecEnv(env_fns) as env:
-        learn(env=env, network="mlp", total_timesteps=200)
+        learn(**small, env=env, network="mlp", total_timesteps=200)

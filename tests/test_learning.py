@@ -5,37 +5,62 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from baselines.a2c import learn
+from baselines import a2c, ppo2
 from baselines.common.envs import make_env
 from baselines.common.vec_env import DummyVecEnv, VecMonitor
+from baselines.ppo2 import defaults as ppo2_defaults
 
 
 class Identity(gym.Env):
-    """Pays 1 for the action that the observation names; 100 steps an episode."""
+    """Pays up to 1 for the action that equals the observation; 100 steps an episode.
 
-    action_space = spaces.Discrete(5)
-    observation_space = spaces.Discrete(5)
+    Of vectors, every equal part pays its share; of a Box, closeness pays.
+    """
+
+    def __init__(self, space):
+        self.action_space = space
+        # Bits are shown as numbers.
+        bits = isinstance(space, spaces.MultiBinary)
+        self.observation_space = spaces.Box(0, 1, space.shape) if bits else space
+
+    def draw(self):
+        space = self.action_space
+        if isinstance(space, spaces.Discrete):
+            self.obs = int(self.np_random.integers(space.n))
+        elif isinstance(space, spaces.MultiDiscrete):
+            self.obs = self.np_random.integers(space.nvec)
+        elif isinstance(space, spaces.MultiBinary):
+            self.obs = self.np_random.integers(2, size=space.shape).astype(np.float32)
+        else:
+            self.obs = self.np_random.uniform(-1, 1, space.shape).astype(np.float32)
+        return self.obs
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
         self.steps = 0
-        self.obs = int(self.np_random.integers(5))
-        return self.obs, {}
+        return self.draw(), {}
 
     def step(self, action):
-        reward = float(action == self.obs)
+        if isinstance(self.action_space, spaces.Box):
+            reward = float(1 - np.mean(np.abs(action - self.obs)))
+        else:
+            reward = float(np.mean(action == self.obs))
         self.steps += 1
-        self.obs = int(self.np_random.integers(5))
-        return self.obs, reward, False, self.steps == 100, {}
+        return self.draw(), reward, False, self.steps == 100, {}
 
 
-def make_identity(seed):
-    env = Identity()
+def make_identity(space, seed):
+    env = Identity(space)
     env.reset(seed=seed)
     return env
 
 
-def last_mean_return(env, **settings):
+def make_identities(space, num_env=8):
+    env_fns = [lambda i=i: make_identity(space, i) for i in range(num_env)]
+    return VecMonitor(DummyVecEnv(env_fns))
+
+
+def last_mean_return(learn, env, **settings):
     """Mean return of the last 100 episodes of training, and the model."""
     means = []
 
@@ -47,15 +72,63 @@ def last_mean_return(env, **settings):
     return means[-1], model
 
 
-def test_a2c_learns_identity():
-    env = VecMonitor(DummyVecEnv([lambda i=i: make_identity(i) for i in range(8)]))
+IDENTITIES = [  # with what guessing earns, and what has to be earned
+    (spaces.Discrete(5), 20, 90),
+    (spaces.MultiDiscrete([3, 4]), 29, 90),
+    (spaces.MultiBinary(3), 50, 90),
+    (spaces.Box(-1, 1, (2,)), 33, 80),
+]
+by_space = pytest.mark.parametrize(
+    ("space", "guessing", "bar"),
+    IDENTITIES,
+    ids=[type(space).__name__ for space, *_ in IDENTITIES],
+)
+
+
+@by_space
+def test_a2c_learns_identity(space, guessing, bar):
     mean, model = last_mean_return(
-        env, network="mlp", seed=0, total_timesteps=60_000, lr=3e-3, gamma=0.5
+        a2c.learn,
+        make_identities(space),
+        network="mlp",
+        seed=0,
+        total_timesteps=50_000,
+        lr=1e-2,
+        gamma=0.5,
     )
-    obs = np.arange(5)
-    actions, *_ = model.step(obs, deterministic=True)
-    np.testing.assert_array_equal(actions, obs)
-    assert mean > 90  # Guessing earns 20.
+    assert guessing < bar < mean
+    if isinstance(space, spaces.Discrete):
+        actions, *_ = model.step(np.arange(5), deterministic=True)
+        np.testing.assert_array_equal(actions, np.arange(5))
+
+
+@by_space
+def test_ppo2_learns_identity(space, guessing, bar):
+    mean, _ = last_mean_return(
+        ppo2.learn,
+        make_identities(space),
+        network="mlp",
+        seed=0,
+        total_timesteps=50_000,
+        nsteps=64,
+        lr=2e-3,
+        gamma=0.5,
+    )
+    assert guessing < bar < mean
+
+
+def test_ppo2_reaches_195_on_cartpole():
+    settings = ppo2_defaults.classic_control()
+    assert settings.pop("env") == dict(num_env=8)
+    mean, _ = last_mean_return(
+        ppo2.learn,
+        make_cartpoles(8, seed=0),
+        network="mlp",
+        seed=0,
+        total_timesteps=100_000,
+        **settings,
+    )
+    assert mean >= 195
 
 
 def make_cartpoles(num_env, seed):
@@ -77,12 +150,12 @@ def cartpole_settings(seed):
 
 
 def test_a2c_reaches_195_on_cartpole():
-    mean, _ = last_mean_return(**cartpole_settings(seed=0))
+    mean, _ = last_mean_return(a2c.learn, **cartpole_settings(seed=0))
     assert mean >= 195
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_a2c_reaches_195_on_cartpole_with_other_seeds(seed):
-    mean, _ = last_mean_return(**cartpole_settings(seed))
+    mean, _ = last_mean_return(a2c.learn, **cartpole_settings(seed))
     assert mean >= 195

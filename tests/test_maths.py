@@ -10,11 +10,16 @@ from keras import ops
 
 from baselines.a2c.a2c import a2c_loss
 from baselines.common import backend
-from baselines.common.distributions import Categorical, make_distribution
+from baselines.common.distributions import (
+    Categorical,
+    clip_actions,
+    make_distribution,
+)
 from baselines.common.errors import UserTypeError, UserValueError
 from baselines.common.optimizers import RMSprop
-from baselines.common.returns import explained_variance, n_step
-from baselines.common.schedules import SCHEDULES, find_schedule
+from baselines.common.returns import explained_variance, gae, n_step
+from baselines.common.schedules import SCHEDULES, find_schedule, parse_schedule
+from baselines.ppo2.ppo2 import ppo2_loss
 
 LOG_2, LOG_3 = math.log(2), math.log(3)
 
@@ -75,9 +80,150 @@ def test_categorical_counts_from_the_start_of_its_space():
     np.testing.assert_allclose(neglogp, [math.log(4)], rtol=1e-6)
 
 
-def test_unsupported_action_space_is_named():
-    with pytest.raises(UserTypeError, match="Box.*Discrete"):
-        make_distribution(spaces.Box(-1, 1, (2,)))
+def test_multi_categorical_is_independent_categoricals():
+    distribution = make_distribution(spaces.MultiDiscrete([2, 3], start=[0, 7]))
+    # p = 1/4, 3/4 and 1/4, 1/4, 1/2
+    logits = np.array([[0, LOG_3, 0, 0, LOG_2]], np.float32)
+    actions = np.array([[1, 9]])
+    entropy = math.log(4) / 4 + 3 / 4 * math.log(4 / 3) + 1.5 * LOG_2
+    for neglogp in compiled_and_plain(distribution.neglogp):
+        expected = [math.log(4 / 3) + LOG_2]
+        np.testing.assert_allclose(neglogp(logits, actions), expected, rtol=1e-6)
+    np.testing.assert_allclose(distribution.entropy(logits), [entropy], rtol=1e-6)
+    np.testing.assert_array_equal(distribution.mode(logits), actions)
+
+
+def test_bernoulli_is_independent_bits():
+    distribution = make_distribution(spaces.MultiBinary(2))
+    logits = np.array([[0, LOG_3]], np.float32)  # p = 1/2, 3/4
+    actions = np.array([[1, 0]], np.int8)
+    entropy = LOG_2 + math.log(4) / 4 + 3 / 4 * math.log(4 / 3)
+    for neglogp in compiled_and_plain(distribution.neglogp):
+        expected = [LOG_2 + math.log(4)]
+        np.testing.assert_allclose(neglogp(logits, actions), expected, rtol=1e-6)
+    np.testing.assert_allclose(distribution.entropy(logits), [entropy], rtol=1e-6)
+    many = np.tile(logits, (20_000, 1))
+    noise = distribution.noise(np.random.default_rng(0), len(many))
+    samples = np.asarray(distribution.sample(many, noise))
+    np.testing.assert_allclose(samples.mean(axis=0), [0.5, 0.75], atol=0.015)
+
+
+def test_gaussian_log_probability_and_entropy():
+    distribution = make_distribution(spaces.Box(-1, 1, (2,)))
+    params = np.array([[0, 1, 0, LOG_2]], np.float32)  # means 0, 1; deviations 1, 2
+    actions = np.array([[1, 3]], np.float32)  # one deviation off each
+    for neglogp in compiled_and_plain(distribution.neglogp):
+        expected = [0.5 + 0.5 + LOG_2 + math.log(2 * math.pi)]
+        np.testing.assert_allclose(neglogp(params, actions), expected, rtol=1e-6)
+    expected = [LOG_2 + math.log(2 * math.pi * math.e)]
+    np.testing.assert_allclose(distribution.entropy(params), expected, rtol=1e-6)
+    np.testing.assert_array_equal(distribution.mode(params), [[0, 1]])
+    many = np.tile(params, (20_000, 1))
+    noise = distribution.noise(np.random.default_rng(0), len(many))
+    samples = np.asarray(distribution.sample(many, noise))
+    np.testing.assert_allclose(samples.mean(axis=0), [0, 1], atol=0.05)
+    np.testing.assert_allclose(samples.std(axis=0), [1, 2], atol=0.05)
+
+
+@pytest.mark.parametrize(
+    "space",
+    [
+        spaces.Discrete(4),
+        spaces.MultiDiscrete([2, 3]),
+        spaces.MultiBinary([2, 2]),
+        spaces.Box(-1, 1, (2, 3)),
+    ],
+    ids=lambda space: type(space).__name__,
+)
+def test_shapes_of_every_distribution(space):
+    distribution = make_distribution(space)
+    params = distribution.head()(np.ones((5, 7), np.float32))
+    assert params.shape == (5, distribution.num_params)
+    noise = distribution.noise(np.random.default_rng(0), 5)
+    for actions in (distribution.sample(params, noise), distribution.mode(params)):
+        assert actions.shape == (5, *space.shape)
+        assert distribution.neglogp(params, actions).shape == (5,)
+    assert distribution.entropy(params).shape == (5,)
+
+
+def test_clip_actions_keeps_to_the_bounds_of_a_box():
+    space = spaces.Box(np.array([-1, 0], np.float32), np.array([1, 2], np.float32))
+    actions = np.array([[-3, -3], [0.5, 9]], np.float32)
+    np.testing.assert_array_equal(clip_actions(actions, space), [[-1, 0], [0.5, 2]])
+    actions = np.array([3])
+    assert clip_actions(actions, spaces.Discrete(5)) is actions
+
+
+@pytest.mark.parametrize(
+    "space", [spaces.Box(0, 9, (2,), np.int32), spaces.Dict(a=spaces.Discrete(2))]
+)
+def test_unsupported_action_space_is_named(space):
+    with pytest.raises(UserTypeError, match="MultiBinary or a Box of floats"):
+        make_distribution(space)
+
+
+def test_gae():
+    # As above: one goes on, one ends at its second step, one is cut short there
+    # in a state worth 6. All values are 1, and 4 after the last step.
+    rewards = np.array([[1, 1, 1], [2, 2, 2], [3, 3, 3]], np.float32)
+    dones = np.array([[0, 0, 0], [0, 1, 1], [0, 0, 0]], bool)
+    values = np.ones((3, 3), np.float32)
+    next_values = np.array([[1, 1, 1], [1, 0, 6], [4, 4, 4]], np.float32)
+    advantages = gae(rewards, dones, values, next_values, gamma=0.5, lam=0.5)
+    # Errors: 3 + 2 - 1 = 4 at the end; 2 + .5 - 1 = 1.5, 2 - 1 = 1, 2 + 3 - 1 = 4
+    # before it; 1 + .5 - 1 = .5 at first.
+    expected = [
+        [0.5 + 0.25 * 2.5, 0.5 + 0.25 * 1, 0.5 + 0.25 * 4],
+        [1.5 + 0.25 * 4, 1, 4],
+        [4, 4, 4],
+    ]
+    np.testing.assert_allclose(advantages, expected)
+
+
+def test_gae_with_lambda_1_is_n_step_returns_less_values():
+    rng = np.random.default_rng(0)
+    rewards, values, next_values = rng.normal(size=(3, 6, 4)).astype(np.float32)
+    dones = rng.random((6, 4)) < 0.3
+    values[1:] = np.where(dones[:-1], values[1:], next_values[:-1])
+    advantages = gae(rewards, dones, values, next_values, gamma=0.9, lam=1.0)
+    returns = n_step(rewards, dones, next_values, gamma=0.9)
+    np.testing.assert_allclose(advantages, returns - values, atol=1e-5)
+
+
+def test_ppo2_loss():
+    def loss(*batch):
+        return ppo2_loss(
+            *batch, distribution=Categorical(spaces.Discrete(2)), c_v=0.5, c_e=0.1
+        )
+
+    batch = (
+        np.array([[0, LOG_3], [0, 0]], np.float32),  # p = 1/4, 3/4 and 1/2, 1/2
+        np.array([1, 2], np.float32),
+        np.array([0, 1]),
+        np.array([LOG_2, math.log(4)], np.float32),  # ratios 1/2 and 2
+        np.array([1.5, 1.5], np.float32),
+        np.array([1, 3], np.float32),  # normalised: -1 and 1
+        np.array([2, 4], np.float32),
+        np.float32(0.2),
+    )
+    # max(1/2, 4/5) and max(-2, -6/5)
+    policy_loss = (0.8 - 1.2) / 2
+    # Values clipped to 1.3 and 1.7: max(1, .49) and max(4, 5.29)
+    value_loss = 0.5 * (1 + 5.29) / 2
+    entropy = (math.log(4) / 4 + 3 / 4 * math.log(4 / 3) + LOG_2) / 2
+    for fn in compiled_and_plain(loss):
+        total, metrics = fn(*batch)
+        expected = {
+            "policy_loss": policy_loss,
+            "value_loss": value_loss,
+            "policy_entropy": entropy,
+            "approxkl": LOG_2**2 / 2,
+            "clipfrac": 1.0,
+        }
+        assert {k: float(v) for k, v in metrics.items()} == pytest.approx(expected)
+        assert float(total) == pytest.approx(
+            policy_loss - 0.1 * entropy + 0.5 * value_loss
+        )
 
 
 def test_a2c_loss():
@@ -157,3 +303,33 @@ def test_value_and_grad():
         assert float(loss) == 18
         assert float(metrics["x"]) == 2
         np.testing.assert_allclose(gradients[0], [12.0])
+
+
+@pytest.mark.parametrize(
+    ("value", "half_way"),
+    [
+        (3e-4, 3e-4),
+        ("3e-4", 3e-4),
+        ("linear:2.5e-4", 1.25e-4),
+        ("constant:0.2", 0.2),
+        (lambda remaining: remaining**2, 0.25),
+    ],
+)
+def test_schedules_as_text(value, half_way):
+    assert parse_schedule(value, "lr")(0.5) == pytest.approx(half_way)
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("fast", "lr has to be a number.*linear:2.5e-4, received 'fast'"),
+        ("linear:", "received 'linear:'"),
+        ("liner:1e-3", "did you mean 'linear'"),
+        (-1e-3, "at least 0"),
+        (float("nan"), "received nan"),
+        ("linear:inf", "received 'linear:inf'"),
+    ],
+)
+def test_what_is_no_schedule_is_named(value, words):
+    with pytest.raises(UserValueError, match=words):
+        parse_schedule(value, "lr")

@@ -53,7 +53,6 @@ def error_of(capfd, arguments):
         (["--alg=a2c", "--env=PongNoFrameskp-v4"], ["'PongNoFrameskip-v4'"]),
         (["--alg=a2c", "--env=nowhere:CartPole-v1"], ["'nowhere'"]),
         (["--alg=a2c", "--env=ALE/Pong-v5"], ["NoFrameskip-v4"]),
-        (["--alg=a2c", "--env=Pendulum-v1"], ["Box", "Discrete"]),
         ([*CARTPOLE, "--network=mpl"], ["did you mean 'mlp'"]),
         ([*CARTPOLE, "--network=cnn"], ["'cnn'", "shape (4,)"]),
         ([*CARTPOLE, "--network=json:nothing"], ["json:nothing"]),

@@ -17,6 +17,7 @@ from stable_baselines3.common.sb2_compat.rmsprop_tf_like import RMSpropTFLike
 from stable_baselines3.common.vec_env import SubprocVecEnv, VecFrameStack
 
 from baselines.bench.rates import Clock, rate_of_env
+from baselines.common.schedules import parse_schedule
 
 # Here, because every worker of SubprocVecEnv imports this file.
 gym.register_envs(ale_py)
@@ -40,7 +41,27 @@ def a2c(policy, env, settings):
     )
 
 
-ALGORITHMS = {fn.__name__: fn for fn in (a2c,)}
+def ppo2(policy, env, settings):
+    """Returns Stable-Baselines3's PPO with the settings of ours."""
+    batch_size = env.num_envs * settings["nsteps"] // settings["nminibatches"]
+    return stable_baselines3.PPO(
+        policy,
+        env,
+        learning_rate=parse_schedule(settings["lr"], "lr"),
+        n_steps=settings["nsteps"],
+        batch_size=batch_size,
+        n_epochs=settings["noptepochs"],
+        gamma=settings["gamma"],
+        gae_lambda=settings["lam"],
+        clip_range=parse_schedule(settings["cliprange"], "cliprange"),
+        clip_range_vf=parse_schedule(settings["cliprange"], "cliprange"),
+        ent_coef=settings["ent_coef"],
+        vf_coef=settings["vf_coef"] / 2,  # Its squares are not halved.
+        max_grad_norm=settings["max_grad_norm"],
+    )
+
+
+ALGORITHMS = {fn.__name__: fn for fn in (a2c, ppo2)}
 
 
 class UntilTimeIsUp(BaseCallback):

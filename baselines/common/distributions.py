@@ -1,15 +1,21 @@
 """A distribution over actions for each kind of action space.
 
-A distribution is a set of pure functions of ``params`` [B, num_params], the
-output of a policy's last layer. It draws no random numbers itself: sampling
-takes noise, made beforehand by ``noise``.
+A distribution is a set of pure functions of ``params`` [B, num_params], the output
+of the layer that ``head`` makes. It draws no random numbers itself: sampling takes
+noise, made beforehand by ``noise``. Log-probabilities and entropies are in nats.
 """
 
+import math
+
+import keras
 import numpy as np
 from gymnasium import spaces
 from keras import ops
 
 from baselines.common.errors import UserTypeError
+from baselines.common.models import dense
+
+HEAD_GAIN = 0.01  # nearly the same distribution everywhere at first
 
 
 class Categorical:
@@ -18,6 +24,10 @@ class Categorical:
     def __init__(self, space):
         self.num_params = int(space.n)
         self.start = int(space.start)
+
+    def head(self):
+        """Returns a Keras layer from features [B, F] to params [B, num_params]."""
+        return dense(self.num_params, gain=HEAD_GAIN)
 
     def noise(self, rng, batch):
         """Returns standard Gumbel noise [batch, n] from a NumPy generator."""
@@ -42,14 +52,165 @@ class Categorical:
         return -ops.sum(ops.exp(log_p) * log_p, axis=-1)
 
 
-def make_distribution(space) -> Categorical:
+class MultiCategorical:
+    """MultiDiscrete actions [B, k]: independent Categoricals, side by side."""
+
+    def __init__(self, space):
+        if len(space.nvec.shape) != 1:
+            raise UserTypeError(
+                f"a MultiDiscrete action has to be a vector, received {space}"
+            )
+        self.parts = [
+            Categorical(spaces.Discrete(int(n), start=int(start)))
+            for n, start in zip(space.nvec, space.start)
+        ]
+        self.num_params = int(space.nvec.sum())
+        self.bounds = np.cumsum(space.nvec)[:-1].tolist()
+
+    def head(self):
+        return dense(self.num_params, gain=HEAD_GAIN)
+
+    def noise(self, rng, batch):
+        return rng.gumbel(size=(batch, self.num_params)).astype(np.float32)
+
+    def sample(self, logits, noise):
+        return self.mode(logits + noise)
+
+    def mode(self, logits):
+        pairs = zip(self.parts, self._split(logits))
+        return ops.stack([part.mode(x) for part, x in pairs], axis=-1)
+
+    def neglogp(self, logits, actions):
+        pairs = enumerate(zip(self.parts, self._split(logits)))
+        return sum(part.neglogp(x, actions[:, i]) for i, (part, x) in pairs)
+
+    def entropy(self, logits):
+        pairs = zip(self.parts, self._split(logits))
+        return sum(part.entropy(x) for part, x in pairs)
+
+    def _split(self, logits):
+        return ops.split(logits, self.bounds, axis=-1)
+
+
+class Bernoulli:
+    """MultiBinary actions [B, n] of independent bits, with logits [B, n]."""
+
+    def __init__(self, space):
+        self.shape = space.shape
+        self.num_params = math.prod(space.shape)
+
+    def head(self):
+        return dense(self.num_params, gain=HEAD_GAIN)
+
+    def noise(self, rng, batch):
+        """Returns standard logistic noise [batch, n]."""
+        return rng.logistic(size=(batch, self.num_params)).astype(np.float32)
+
+    def sample(self, logits, noise):
+        return self.mode(logits + noise)
+
+    def mode(self, logits):
+        return ops.reshape(ops.cast(logits > 0, "int32"), (-1, *self.shape))
+
+    def neglogp(self, logits, actions):
+        bits = ops.cast(ops.reshape(actions, (-1, self.num_params)), "float32")
+        return ops.sum(ops.softplus(logits) - bits * logits, axis=-1)
+
+    def entropy(self, logits):
+        p = ops.sigmoid(logits)
+        return ops.sum(ops.softplus(logits) - p * logits, axis=-1)
+
+
+class DiagGaussian:
+    """Continuous actions [B, *shape] with a mean and a log deviation each.
+
+    The log deviations do not depend on the observation. Actions are not clipped
+    here: who steps the environment clips them (``clip_actions``), so that
+    likelihoods are those of what was drawn.
+    """
+
+    def __init__(self, space):
+        self.shape = space.shape
+        self.num_actions = math.prod(space.shape)
+        self.num_params = 2 * self.num_actions
+
+    def head(self):
+        return GaussianHead(self.num_actions)
+
+    def noise(self, rng, batch):
+        """Returns standard normal noise [batch, actions]."""
+        return rng.standard_normal((batch, self.num_actions), np.float32)
+
+    def sample(self, params, noise):
+        mean, logstd = self._split(params)
+        return ops.reshape(mean + ops.exp(logstd) * noise, (-1, *self.shape))
+
+    def mode(self, params):
+        return ops.reshape(self._split(params)[0], (-1, *self.shape))
+
+    def neglogp(self, params, actions):
+        """Returns Σ ½ ((a - μ) / σ)² + log σ + ½ log 2π, [B]."""
+        mean, logstd = self._split(params)
+        actions = ops.reshape(actions, (-1, self.num_actions))
+        squares = ops.square((actions - mean) / ops.exp(logstd))
+        return ops.sum(0.5 * squares + logstd + 0.5 * math.log(2 * math.pi), axis=-1)
+
+    def entropy(self, params):
+        """Returns Σ log σ + ½ log 2πe, [B]."""
+        logstd = self._split(params)[1]
+        return ops.sum(logstd + 0.5 * math.log(2 * math.pi * math.e), axis=-1)
+
+    def _split(self, params):
+        return ops.split(params, 2, axis=-1)
+
+
+class GaussianHead(keras.layers.Layer):
+    """From features [B, F] to means and log deviations [B, 2 k]."""
+
+    def __init__(self, num_actions):
+        super().__init__()
+        self.num_actions = num_actions
+        self.mean = dense(num_actions, gain=HEAD_GAIN)
+
+    def build(self, input_shape):
+        self.mean.build(input_shape)
+        self.logstd = self.add_weight(
+            shape=(self.num_actions,), initializer="zeros", name="logstd"
+        )
+
+    def call(self, features):
+        mean = self.mean(features)
+        logstd = ops.broadcast_to(self.logstd, ops.shape(mean))
+        return ops.concatenate([mean, logstd], axis=-1)
+
+
+DISTRIBUTIONS = {
+    spaces.Discrete: Categorical,
+    spaces.MultiDiscrete: MultiCategorical,
+    spaces.MultiBinary: Bernoulli,
+    spaces.Box: DiagGaussian,
+}
+
+
+def make_distribution(space):
     """Returns the distribution for an action space.
 
     Raises:
         UserTypeError: if there is none for it.
     """
-    if isinstance(space, spaces.Discrete):
-        return Categorical(space)
+    for kind, distribution in DISTRIBUTIONS.items():
+        if isinstance(space, kind) and (
+            kind is not spaces.Box or np.issubdtype(space.dtype, np.floating)
+        ):
+            return distribution(space)
     raise UserTypeError(
-        f"the action space {space} is not supported yet; it has to be Discrete"
+        f"the action space {space} is not supported; it has to be Discrete, "
+        "MultiDiscrete, MultiBinary or a Box of floats"
     )
+
+
+def clip_actions(actions, space) -> np.ndarray:
+    """Returns actions [N, ...] as the environment may take them: Box within bounds."""
+    if isinstance(space, spaces.Box):
+        return np.clip(actions, space.low, space.high)
+    return actions

@@ -21,8 +21,8 @@ class Policy:
     uint8 to [0, 1] here, in the first stage, on the device, and nowhere else.
 
     Args:
-        observation_space: a Box or Discrete space.
-        action_space: a Discrete space.
+        observation_space: a Box, Discrete or MultiDiscrete space.
+        action_space: a Discrete, MultiDiscrete, MultiBinary or Box space.
         network: name or builder of the trunk, see ``models``.
         value_network: ``shared`` puts the value head on the policy's trunk,
             ``copy`` gives it a trunk of its own of the same kind.
@@ -55,7 +55,7 @@ class Policy:
         self.scale = make_scaling(observation_space)
         build = find_network(network)
         self.parts = {"network": build(**network_kwargs or {})}
-        self.parts["pi"] = dense(self.distribution.num_params, gain=0.01)
+        self.parts["pi"] = self.distribution.head()
         if value_network == "copy":
             self.parts["value_network"] = build(**network_kwargs or {})
         elif value_network != "shared":
@@ -203,8 +203,8 @@ class Policy:
 def make_scaling(space):
     """Returns a function from raw observations to what networks take.
 
-    Images [B, height, width, channels] are divided by 255, Discrete becomes
-    one-hot, and any other Box is passed on; all as float32.
+    Images [B, height, width, channels] are divided by 255, Discrete and
+    MultiDiscrete become one-hot, and any other Box is passed on; all as float32.
 
     Raises:
         UserTypeError: for other spaces.
@@ -215,10 +215,19 @@ def make_scaling(space):
         return lambda obs: ops.cast(obs, "float32")
     if isinstance(space, spaces.Discrete):
         return lambda obs: ops.one_hot(obs - int(space.start), int(space.n))
+    if isinstance(space, spaces.MultiDiscrete) and len(space.shape) == 1:
+        counts = [int(n) for n in space.nvec]
+        return lambda obs: ops.concatenate(
+            [
+                ops.one_hot(obs[:, i] - int(space.start[i]), n)
+                for i, n in enumerate(counts)
+            ],
+            axis=-1,
+        )
     raise UserTypeError(
         f"the observation space {type(space).__name__} is not supported yet; it has "
-        "to be a Box or Discrete (gymnasium.wrappers.FlattenObservation makes a Box "
-        "of a Dict or Tuple)"
+        "to be a Box, Discrete or a vector of MultiDiscrete "
+        "(gymnasium.wrappers.FlattenObservation makes a Box of a Dict or Tuple)"
     )
 
 

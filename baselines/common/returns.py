@@ -31,6 +31,31 @@ def n_step(rewards, dones, next_values, gamma):
     return returns
 
 
+def gae(rewards, dones, values, next_values, gamma, lam):
+    """Returns generalised advantage estimates, [T, N].
+
+    δ_t = r_t + γ next_value_t - value_t
+    A_t = δ_t + γ λ A_{t+1}, without the second term at an episode's end
+
+    Schulman et al. 2016 (GAE), equation 16, cut off at the rollout's end.
+
+    Args:
+        rewards: [T, N]
+        dones: [T, N] bool
+        values: [T, N]
+        next_values: [T, N]
+        gamma: discount of one agent step
+        lam: λ, from 0 (one-step errors) to 1 (whole returns)
+    """
+    deltas = rewards + gamma * next_values - values
+    advantages = np.empty_like(deltas)
+    following = 0.0
+    for t in reversed(range(len(rewards))):
+        following = deltas[t] + gamma * lam * np.where(dones[t], 0, following)
+        advantages[t] = following
+    return advantages
+
+
 def explained_variance(predictions, targets) -> float:
     """Returns 1 - Var[target - prediction] / Var[target] over all elements.
 

@@ -6,13 +6,14 @@ import numpy as np
 from keras import ops
 
 from baselines.common import backend
+from baselines.common.distributions import clip_actions
 
 
 class Rollout(NamedTuple):
     """T successive steps of N environments."""
 
     obs: Any  # [T, N, *observation shape], on the device, in the space's own dtype
-    actions: np.ndarray  # [T, N, *action shape]
+    actions: np.ndarray  # [T, N, *action shape], as drawn: not clipped to the space
     rewards: np.ndarray  # [T, N] float32
     dones: np.ndarray  # [T, N] bool: the episode ended with this step
     values: np.ndarray  # [T, N] float32: value of obs[t]
@@ -50,7 +51,9 @@ class Runner:
             actions, values, self.states, neglogps = self.model.step(
                 obs, S=self.states, M=self.dones
             )
-            next_obs, rewards, self.dones, infos = self.env.step(actions)
+            next_obs, rewards, self.dones, infos = self.env.step(
+                clip_actions(actions, self.env.action_space)
+            )
             self.obs = backend.to_device(next_obs)
             steps.append((obs, actions, rewards, self.dones, values, neglogps))
             for i, info in enumerate(infos):

@@ -1,5 +1,7 @@
 """Schedules: factors as functions of the fraction of training done, 0 to 1."""
 
+import math
+
 from baselines.common.errors import UserValueError, suggest
 
 
@@ -50,3 +52,30 @@ def find_schedule(schedule):
             f"(known: {', '.join(SCHEDULES)})"
         )
     return SCHEDULES[schedule]
+
+
+def parse_schedule(value, name):
+    """Returns a function from the fraction of training that remains, 1 to 0.
+
+    Args:
+        value: a number, which stays; text such as ``linear:2.5e-4``, a schedule and
+            what it begins with; or such a function itself.
+        name: of the argument, for messages.
+
+    Raises:
+        UserValueError: if it is none of these.
+    """
+    if callable(value):
+        return value
+    schedule, colon, start = str(value).rpartition(":")
+    try:
+        start = float(start)
+    except ValueError:
+        start = math.nan
+    if not start >= 0 or math.isinf(start):
+        raise UserValueError(
+            f"{name} has to be a number of at least 0, or a schedule as linear:2.5e-4, "
+            f"received {value!r}"
+        )
+    factor = find_schedule(schedule if colon else "constant")
+    return lambda remaining: start * factor(1.0 - remaining)

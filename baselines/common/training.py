@@ -72,3 +72,21 @@ class EpisodeResults:
 
     def set_state(self, state) -> None:
         self.results = deque(state, maxlen=100)
+
+
+class Shuffler:
+    """Cuts batches into random minibatches, from a generator of its own."""
+
+    def __init__(self, seed):
+        # Not the policy's numbers, which the same seed alone would give.
+        self.rng = np.random.default_rng([seed, 1])
+
+    def minibatches(self, size, count) -> list:
+        """Returns ``count`` index arrays that together hold 0 to ``size`` - 1 once."""
+        return np.split(self.rng.permutation(size), count)
+
+    def get_state(self) -> dict:
+        return self.rng.bit_generator.state
+
+    def set_state(self, state) -> None:
+        self.rng.bit_generator.state = state

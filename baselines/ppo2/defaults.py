@@ -1,0 +1,72 @@
+"""What a kind of environment changes in the defaults of ``learn()``.
+
+A function for each environment type. The key ``env`` holds what the algorithm
+needs of the environment; all others are arguments of ``learn()`` or of the
+network.
+"""
+
+
+def atari():
+    # Schulman et al. 2017, table 5, as OpenAI Baselines has it.
+    return dict(
+        env=dict(num_env=8),
+        nsteps=128,
+        nminibatches=4,
+        noptepochs=4,
+        lam=0.95,
+        gamma=0.99,
+        ent_coef=0.01,
+        lr="linear:2.5e-4",
+        # Constant in OpenAI Baselines since February 2019. The paper, and both of
+        # its published benchmarks, let it fall: cliprange=linear:0.1.
+        cliprange=0.1,
+        log_interval=1,
+    )
+
+
+def mujoco():
+    # OpenAI Baselines' ppo2/defaults.py.
+    return dict(
+        nsteps=2048,
+        nminibatches=32,
+        noptepochs=10,
+        lam=0.95,
+        gamma=0.99,
+        ent_coef=0.0,
+        lr="linear:3e-4",
+        cliprange=0.2,
+        value_network="copy",
+        log_interval=1,
+    )
+
+
+def classic_control():
+    # RL Baselines3 Zoo's settings for CartPole-v1.
+    return dict(
+        env=dict(num_env=8),
+        nsteps=32,
+        nminibatches=1,
+        noptepochs=20,
+        lam=0.8,
+        gamma=0.98,
+        ent_coef=0.0,
+        lr="linear:1e-3",
+        cliprange="linear:0.2",
+        value_network="copy",
+    )
+
+
+def box2d():
+    # RL Baselines3 Zoo's settings for LunarLander-v3.
+    return dict(
+        env=dict(num_env=16),
+        nsteps=1024,
+        nminibatches=256,
+        noptepochs=4,
+        lam=0.98,
+        gamma=0.999,
+        ent_coef=0.01,
+        lr=3e-4,
+        cliprange=0.2,
+        value_network="copy",
+    )
