@@ -36,11 +36,12 @@ from baselines.common.errors import (
     suggest,
 )
 from baselines.common.files import check_writable
-from baselines.common.vec_env import VecFrameStack
+from baselines.common.vec_env import VecFrameStack, VecNormalize
 
 # What main() itself gives to learn(), from arguments that all algorithms share.
 SHARED = {"env", "network", "seed", "total_timesteps", "load_path", "resume"}
 FRAME_STACK = {"atari": 4}  # by environment type
+SCALED_REWARDS = {"mujoco"}  # environment types, as in OpenAI Baselines
 FORMAT = 1  # of config.json
 KEPT_ARGUMENTS = (
     "alg",
@@ -398,10 +399,12 @@ def network_for(spec, args) -> str:
 
 
 def build_env(spec, env_type, **kwargs):
-    """Returns the environments of a run, with stacked frames where that is usual."""
+    """Returns the environments of a run, with the VecEnv wrappers usual for them."""
     env = make_vec_env(spec, env_type, **kwargs)
     if env_type in FRAME_STACK:
         env = VecFrameStack(env, FRAME_STACK[env_type])
+    if env_type in SCALED_REWARDS:
+        env = VecNormalize(env, ob=False)
     return env
 
 

@@ -95,7 +95,8 @@ def test_interrupted_run_goes_on_as_if_it_had_not_been(updates):
 @pytest.mark.parametrize("env_id", ["CartPole-v1", "Pendulum-v1"])
 def test_interrupted_ppo2_goes_on_as_if_it_had_not_been(env_id):
     arguments = f"--alg=ppo2 --env={env_id} --num_env=2 --nsteps=25 --nminibatches=2 "
-    arguments += "--noptepochs=2 --value_network=copy --num_timesteps=2000 --seed=1 "
+    arguments += "--noptepochs=2 --value_network=copy --normalize_observations "
+    arguments += "--num_timesteps=2000 --seed=1 "
     arguments += "--log_interval=3 --checkpoint_interval=200"
     run.main(f"{arguments} --log_path=whole".split())
     with killed_after(23):
@@ -135,17 +136,21 @@ def test_killed_process_goes_on_with_other_workers(monkeypatch):
 @pytest.mark.parametrize(
     "arguments",
     [
-        "--env=PongNoFrameskip-v4 --num_env=4 --num_timesteps=6000 --network=cnn_small",
-        "--env=BreakoutNoFrameskip-v4 --num_env=3 --num_timesteps=6000",
-        "--env=Acrobot-v1 --num_env=2 --num_timesteps=10000",
-        "--env=FrozenLake-v1 --num_env=2 --num_timesteps=10000",
-        "--env=LunarLander-v3 --num_env=2 --num_timesteps=10000",
+        "a2c --env=PongNoFrameskip-v4 --num_env=4 --num_timesteps=6000 "
+        "--network=cnn_small",
+        "a2c --env=BreakoutNoFrameskip-v4 --num_env=3 --num_timesteps=6000",
+        "a2c --env=Acrobot-v1 --num_env=2 --num_timesteps=10000",
+        "a2c --env=FrozenLake-v1 --num_env=2 --num_timesteps=10000",
+        "a2c --env=LunarLander-v3 --num_env=2 --num_timesteps=10000",
+        "ppo2 --env=PongNoFrameskip-v4 --num_env=4 --num_timesteps=6000 --nsteps=32",
+        "ppo2 --env=HalfCheetah-v4 --num_env=2 --num_timesteps=10000 --nsteps=160",
     ],
 )
 def test_killed_at_random_moments(arguments):
-    if "LunarLander" in arguments:
-        pytest.importorskip("Box2D")
-    arguments = f"--alg=a2c {arguments} --seed=3 --log_interval=20"
+    for env_id, package in (("LunarLander", "Box2D"), ("HalfCheetah", "mujoco")):
+        if env_id in arguments:
+            pytest.importorskip(package)
+    arguments = f"--alg={arguments} --seed=3 --log_interval=20"
     arguments += " --checkpoint_interval=1000"
     run.main(f"{arguments} --log_path=whole".split())
     generator = random.Random(0)

@@ -72,6 +72,7 @@ def learn(
     log_interval: int = 100,
     checkpoint_interval: int = 100_000,
     value_network: str = "shared",
+    normalize_observations: bool = False,
     callback: Callable | None = None,
     load_path: str | None = None,
     resume: str | None = None,
@@ -101,6 +102,8 @@ def learn(
         checkpoint_interval: agent steps from one checkpoint in the log folder to the
             next, rounded up to whole updates; 0 for none
         value_network: shared with the policy, or copy for a network of its own
+        normalize_observations: whether the model removes the running mean of float
+            observations and divides by their running deviation
         callback: called as callback(locals(), globals()) after each update; true
             stops the training
         load_path: a saved model to start from
@@ -125,6 +128,7 @@ def learn(
         network,
         value_network,
         network_kwargs,
+        normalize_observations,
         seed=seed,
         algorithm=__name__,
     )
@@ -190,6 +194,7 @@ def learn(
                 returns - rollout.values,
                 returns,
             )
+            policy.observe(rollout.obs)
             if nupdates == 1 or nupdates % log_interval == 0:
                 seconds = time.perf_counter() - start
                 logger.logkv("nupdates", nupdates)

@@ -1,5 +1,6 @@
 """A policy and its value function: network, heads, acting, saving."""
 
+import keras
 import numpy as np
 from gymnasium import spaces
 from keras import ops
@@ -9,6 +10,7 @@ from baselines.common.distributions import make_distribution
 from baselines.common.envs import first_line, is_image
 from baselines.common.errors import UserError, UserTypeError, UserValueError
 from baselines.common.models import dense, find_network
+from baselines.common.running_moments import RunningMoments
 from baselines.common.tensors import load_tensors, save_tensors
 
 FORMAT = 1  # of saved models
@@ -27,6 +29,8 @@ class Policy:
         value_network: ``shared`` puts the value head on the policy's trunk,
             ``copy`` gives it a trunk of its own of the same kind.
         network_kwargs: arguments of the builder.
+        normalize_observations: whether float observations lose their mean and are
+            divided by their deviation, as ``observe`` was shown them.
         seed: of the generator that actions are drawn from.
         algorithm: name of the module that trains it; saved with the model.
 
@@ -44,6 +48,7 @@ class Policy:
         network,
         value_network="shared",
         network_kwargs=None,
+        normalize_observations=False,
         seed=None,
         algorithm=None,
     ):
@@ -54,7 +59,10 @@ class Policy:
         self.distribution = make_distribution(action_space)
         self.scale = make_scaling(observation_space)
         build = find_network(network)
-        self.parts = {"network": build(**network_kwargs or {})}
+        self.parts = {}
+        if normalize_observations:
+            self.parts["normalizer"] = make_normalizer(observation_space)
+        self.parts["network"] = build(**network_kwargs or {})
         self.parts["pi"] = self.distribution.head()
         if value_network == "copy":
             self.parts["value_network"] = build(**network_kwargs or {})
@@ -84,6 +92,8 @@ class Policy:
     def __call__(self, obs):
         """Returns distribution parameters [B, P] and values [B], as tensors."""
         inputs = self.scale(obs)
+        if "normalizer" in self.parts:
+            inputs = self.parts["normalizer"](inputs)
         features = self.parts["network"](inputs)
         value_features = features
         if "value_network" in self.parts:
@@ -124,6 +134,13 @@ class Policy:
     def value(self, obs, S=None, M=None):
         """Returns the values of observations, [N]; arguments as in ``step``."""
         return np.asarray(self._value(obs))
+
+    def observe(self, obs) -> None:
+        """Takes observations [..., *observation shape] into the statistics, if any."""
+        if "normalizer" in self.parts:
+            shape = self.observation_space.shape
+            obs = ops.convert_to_numpy(obs).reshape(-1, *shape)
+            self.parts["normalizer"].update(obs)
 
     @property
     def named_variables(self) -> dict:
@@ -198,6 +215,47 @@ class Policy:
                 raise UserValueError(f"{path} is damaged: its {name} is not finite")
         for name, variable in self.named_variables.items():
             variable.assign(tensors[name])
+
+
+class Normalizer(keras.layers.Layer):
+    """Removes the running mean, divides by the running deviation, clips at 10.
+
+    Its statistics are variables that are not trained, so that they are saved and
+    loaded with the model.
+    """
+
+    def build(self, input_shape):
+        for name, shape, initial in (
+            ("mean", input_shape[1:], "zeros"),
+            ("var", input_shape[1:], "ones"),
+            ("count", (), "zeros"),
+        ):
+            weight = self.add_weight(
+                shape=shape, initializer=initial, trainable=False, name=name
+            )
+            setattr(self, name, weight)
+
+    def call(self, x):
+        return ops.clip((x - self.mean) / ops.sqrt(self.var + 1e-8), -10.0, 10.0)
+
+    def update(self, batch) -> None:
+        """Takes a batch [B, ...] into the statistics."""
+        moments = RunningMoments()
+        weights = {name: getattr(self, name) for name in ("mean", "var", "count")}
+        moments.set_state({k: ops.convert_to_numpy(w) for k, w in weights.items()})
+        moments.update(batch)
+        for name, weight in weights.items():
+            weight.assign(getattr(moments, name))
+
+
+def make_normalizer(space) -> Normalizer:
+    """Returns a Normalizer; raises UserTypeError unless ``space`` is a float Box."""
+    if not (isinstance(space, spaces.Box) and np.issubdtype(space.dtype, np.floating)):
+        raise UserTypeError(
+            "normalize_observations is for a Box of floats; the observation space is "
+            f"{space}"
+        )
+    return Normalizer()
 
 
 def make_scaling(space):

@@ -25,8 +25,9 @@ def atari():
 
 
 def mujoco():
-    # OpenAI Baselines' ppo2/defaults.py.
+    # OpenAI Baselines' ppo2/defaults.py. It normalised observations by a wrapper.
     return dict(
+        normalize_observations=True,
         nsteps=2048,
         nminibatches=32,
         noptepochs=10,

@@ -109,6 +109,7 @@ def learn(
     save_interval: int = 0,
     checkpoint_interval: int = 100_000,
     value_network: str = "shared",
+    normalize_observations: bool = False,
     callback: Callable | None = None,
     load_path: str | None = None,
     resume: str | None = None,
@@ -143,6 +144,8 @@ def learn(
         checkpoint_interval: agent steps from one checkpoint in the log folder to the
             next, rounded up to whole updates; 0 for none
         value_network: shared with the policy, or copy for a network of its own
+        normalize_observations: whether the model removes the running mean of float
+            observations and divides by their running deviation
         callback: called as callback(locals(), globals()) after each update; true
             stops the training
         load_path: a saved model to start from
@@ -175,6 +178,7 @@ def learn(
         network,
         value_network,
         network_kwargs,
+        normalize_observations,
         seed=seed,
         algorithm=__name__,
     )
@@ -263,6 +267,7 @@ def learn(
                 for _ in range(noptepochs)
                 for indices in shuffler.minibatches(batch_size, nminibatches)
             ]
+            policy.observe(rollout.obs)
             if eval_env is not None:
                 eval_episodes.extend(eval_runner.run().episodes)
             if nupdates == 1 or nupdates % log_interval == 0:

@@ -5,6 +5,7 @@ from baselines.common.vec_env.subproc_vec_env import SubprocVecEnv, WorkerError
 from baselines.common.vec_env.vec_env import VecEnv, VecEnvWrapper
 from baselines.common.vec_env.vec_frame_stack import VecFrameStack
 from baselines.common.vec_env.vec_monitor import VecMonitor
+from baselines.common.vec_env.vec_normalize import VecNormalize
 
 __all__ = [
     "DummyVecEnv",
@@ -13,5 +14,6 @@ __all__ = [
     "VecEnvWrapper",
     "VecFrameStack",
     "VecMonitor",
+    "VecNormalize",
     "WorkerError",
 ]

@@ -1,0 +1,102 @@
+"""Observations and rewards scaled by what was seen so far."""
+
+import numpy as np
+from gymnasium import spaces
+
+from baselines.common.running_moments import RunningMoments
+from baselines.common.vec_env.vec_env import VecEnvWrapper
+
+
+class VecNormalize(VecEnvWrapper):
+    """Normalises observations and divides rewards by the deviation of the return.
+
+    Observations lose their running mean and are divided by their running deviation;
+    rewards are divided by the running deviation of the discounted return, but keep
+    their mean. Algorithms here normalise observations in the model itself
+    (``normalize_observations``), so that a saved model needs no wrapper: leave ``ob``
+    off with them.
+
+    Args:
+        venv: a VecEnv.
+        ob: whether to normalise observations, which have to be a Box.
+        ret: whether to scale rewards.
+        clipob: largest absolute value of a normalised observation.
+        cliprew: largest absolute value of a scaled reward.
+        gamma: discount of an agent step, for the return.
+        epsilon: added to variances.
+
+    Attributes:
+        training: whether the statistics go on changing; set it to False to evaluate.
+    """
+
+    def __init__(
+        self,
+        venv,
+        ob=True,
+        ret=True,
+        clipob=10.0,
+        cliprew=10.0,
+        gamma=0.99,
+        epsilon=1e-8,
+    ):
+        space = venv.observation_space
+        if ob:
+            space = spaces.Box(-clipob, clipob, space.shape, np.float32)
+        super().__init__(venv, observation_space=space)
+        self.ob_rms = RunningMoments(space.shape) if ob else None
+        self.ret_rms = RunningMoments() if ret else None
+        self.clipob = clipob
+        self.cliprew = cliprew
+        self.gamma = gamma
+        self.epsilon = epsilon
+        self.training = True
+        self.returns = np.zeros(self.num_envs)
+
+    def reset(self):
+        self.returns[:] = 0
+        return self._observe(self.venv.reset())
+
+    def step_wait(self):
+        obs, rewards, dones, infos = self.venv.step_wait()
+        obs = self._observe(obs)
+        if self.ob_rms:
+            for i in np.flatnonzero(dones):
+                last = infos[i]["terminal_observation"]
+                infos[i]["terminal_observation"] = self._normalize(last)
+        if self.ret_rms:
+            self.returns = self.returns * self.gamma + rewards
+            if self.training:
+                self.ret_rms.update(self.returns)
+            rewards = rewards / np.sqrt(self.ret_rms.var + self.epsilon)
+            rewards = np.clip(rewards, -self.cliprew, self.cliprew).astype(np.float32)
+            self.returns[dones] = 0
+        return obs, rewards, dones, infos
+
+    def _observe(self, obs):
+        if not self.ob_rms:
+            return obs
+        if self.training:
+            self.ob_rms.update(obs)
+        return self._normalize(obs)
+
+    def _normalize(self, obs):
+        scaled = (obs - self.ob_rms.mean) / np.sqrt(self.ob_rms.var + self.epsilon)
+        return np.clip(scaled, -self.clipob, self.clipob).astype(np.float32)
+
+    def get_state(self) -> dict:
+        return {
+            "venv": self.venv.get_state(),
+            "obs": self.ob_rms and self.ob_rms.get_state(),
+            "return": self.ret_rms and self.ret_rms.get_state(),
+            "returns": self.returns,
+        }
+
+    def set_state(self, state) -> None:
+        self.venv.set_state(state["venv"])
+        for moments, found in (
+            (self.ob_rms, state["obs"]),
+            (self.ret_rms, state["return"]),
+        ):
+            if moments:
+                moments.set_state(found)
+        self.returns = state["returns"].copy()

@@ -1,0 +1,168 @@
+"""Running statistics, in a wrapper and in the model."""
+
+import os
+import subprocess
+import sys
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from baselines.common.errors import UserTypeError
+from baselines.common.policies import Policy
+from baselines.common.running_moments import RunningMoments
+from baselines.common.vec_env import DummyVecEnv, VecEnv, VecNormalize
+
+HERE = os.path.dirname(__file__)
+FLAT = spaces.Box(-np.inf, np.inf, (3,), np.float32)
+
+
+def test_moments_of_batches_are_those_of_all():
+    rng = np.random.default_rng(0)
+    batches = [rng.normal(5, 3, size=(n, 2)) for n in (1, 7, 100, 3)]
+    moments = RunningMoments((2,))
+    for batch in batches:
+        moments.update(batch)
+    everything = np.concatenate(batches)
+    np.testing.assert_allclose(moments.mean, everything.mean(axis=0))
+    np.testing.assert_allclose(moments.var, everything.var(axis=0))
+    assert moments.count == 111
+
+
+class Scripted(VecEnv):
+    """Two environments with fixed rewards; the second ends with its second step."""
+
+    def __init__(self):
+        space = spaces.Box(-99, 99, (1,), np.float32)
+        super().__init__(2, space, spaces.Discrete(2))
+
+    def reset(self):
+        self.t = 0
+        return np.array([[0], [4]], np.float32)
+
+    def step_async(self, actions):
+        pass
+
+    def step_wait(self):
+        self.t += 1
+        rewards = np.array([[1, 2], [3, 4], [5, 6]][self.t - 1], np.float32)
+        dones = np.array([False, self.t == 2])
+        infos = [{}, {"terminal_observation": np.array([9], np.float32)}]
+        return np.array([[0], [4]], np.float32), rewards, dones, infos
+
+    def get_images(self):
+        return []
+
+    def close(self):
+        pass
+
+
+def test_rewards_are_divided_by_the_deviation_of_the_discounted_return():
+    env = VecNormalize(Scripted(), ob=False, gamma=0.5, epsilon=0)
+    env.reset()
+    # Returns 1, 2; then 3.5, 5; then 5 + 1.75 and, after the end, 6 alone.
+    seen = [1, 2, 3.5, 5, 6.75, 6]
+    for n, rewards in ((2, [1, 2]), (4, [3, 4]), (6, [5, 6])):
+        obs, scaled, _, _ = env.step([0, 0])
+        np.testing.assert_allclose(scaled, rewards / np.std(seen[:n]), rtol=1e-6)
+        np.testing.assert_array_equal(obs, [[0], [4]])
+
+
+def test_observations_are_normalised_and_clipped():
+    env = VecNormalize(Scripted(), ret=False, clipob=3.0, epsilon=0)
+    # Mean 2 and deviation 2, now and for good.
+    np.testing.assert_allclose(env.reset(), [[-1], [1]])
+    env.step([0, 0])
+    obs, rewards, dones, infos = env.step([0, 0])
+    np.testing.assert_allclose(obs, [[-1], [1]])
+    np.testing.assert_allclose(infos[1]["terminal_observation"], [3])  # not 3.5
+    np.testing.assert_array_equal(rewards, [3, 4])
+
+
+def test_statistics_rest_while_not_training():
+    env = VecNormalize(Scripted(), epsilon=0)
+    env.reset()
+    env.training = False
+    before = env.ob_rms.get_state(), env.ret_rms.get_state()
+    env.step([0, 0])
+    assert (env.ob_rms.get_state(), env.ret_rms.get_state()) == before
+
+
+def test_state_goes_on_in_another_instance():
+    def make():
+        return VecNormalize(DummyVecEnv([lambda: gym.make("Pendulum-v1")]))
+
+    first, second = make(), make()
+    first.reset()
+    actions = np.random.default_rng(0).uniform(-2, 2, (60, 1, 1)).astype(np.float32)
+    for action in actions[:30]:
+        first.step(action)
+    second.set_state(first.get_state())
+    for action in actions[30:]:
+        for a, b in zip(first.step(action)[:3], second.step(action)[:3]):
+            np.testing.assert_array_equal(a, b)
+
+
+def make_policy(**changes):
+    arguments = dict(network="mlp", normalize_observations=True, seed=0)
+    return Policy(**{**arguments, "observation_space": FLAT, **changes}, **ACTIONS)
+
+
+ACTIONS = dict(action_space=spaces.Box(-1, 1, (2,)), algorithm="x.y")
+
+
+def test_model_normalises_what_it_was_shown():
+    policy = make_policy()
+    obs = np.random.default_rng(0).normal(50, 7, (400, 3)).astype(np.float32)
+    policy.observe(obs[:100].reshape(10, 10, 3))
+    policy.observe(obs[100:].reshape(30, 10, 3))
+    normalised = np.asarray(policy.parts["normalizer"](obs))
+    np.testing.assert_allclose(normalised.mean(axis=0), 0, atol=1e-4)
+    np.testing.assert_allclose(normalised.std(axis=0), 1, atol=1e-4)
+    far = np.full((1, 3), 1e6, np.float32)
+    np.testing.assert_array_equal(policy.parts["normalizer"](far), [[10, 10, 10]])
+
+
+def test_statistics_are_not_trained():
+    policy = make_policy()
+    names = {name.split(".")[0] for name in policy.named_variables}
+    assert "normalizer" in names
+    trained = {id(variable) for variable in policy.trainable_variables}
+    statistics = policy.parts["normalizer"].variables
+    assert len(statistics) == 3
+    assert not trained & {id(variable) for variable in statistics}
+
+
+def test_saved_model_needs_no_wrapper_in_a_new_process(tmp_path):
+    policy = make_policy()
+    obs = np.random.default_rng(0).normal(50, 7, (10, 3)).astype(np.float32)
+    policy.observe(obs)
+    policy.save(tmp_path / "model")
+    np.save(tmp_path / "obs.npy", obs)
+    script = """
+import numpy as np
+from test_normalize import make_policy
+policy = make_policy(seed=1)
+policy.load("model")
+actions, values, *_ = policy.step(np.load("obs.npy"), deterministic=True)
+np.savez("results.npz", actions=actions, values=values)
+"""
+    subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([HERE, *sys.path])},
+        check=True,
+    )
+    found = np.load(tmp_path / "results.npz")
+    actions, values, *_ = policy.step(obs, deterministic=True)
+    np.testing.assert_array_equal(found["actions"], actions)
+    np.testing.assert_array_equal(found["values"], values)
+
+
+@pytest.mark.parametrize(
+    "space", [spaces.Discrete(3), spaces.Box(0, 255, (84, 84, 4), np.uint8)]
+)
+def test_only_floats_are_normalised(space):
+    with pytest.raises(UserTypeError, match="Box of floats"):
+        make_policy(observation_space=space)
