@@ -256,3 +256,35 @@ print("done")
         [sys.executable, "-c", script], capture_output=True, text=True, timeout=60
     )
     assert (out.stdout, out.stderr) == ("done\n", "")
+
+
+class Parts(gym.Env):
+    action_space = gym.spaces.Discrete(2)
+    image = gym.spaces.Box(0, 255, (8, 8, 3), np.uint8)
+
+    def __init__(self, **parts):
+        pair = gym.spaces.Tuple([gym.spaces.Box(-1, 1, (2,)), gym.spaces.Discrete(2)])
+        self.observation_space = gym.spaces.Dict(goal=gym.spaces.Discrete(3), p=pair)
+        self.observation_space = gym.spaces.Dict(self.observation_space, **parts)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return {"goal": 2, "p": (np.array([0.5, -0.5], np.float32), 1)}, {}
+
+    def step(self, action):
+        return self.reset()[0], 1.0, True, False, {}
+
+
+def test_dicts_and_tuples_become_one_vector():
+    env = as_vec_env(Parts())
+    # goal 2 of 3, then the Box, then 1 of 2
+    expected = [[0, 0, 1, 0.5, -0.5, 0, 1]]
+    np.testing.assert_array_equal(env.reset(), expected)
+    obs, _, _, infos = env.step([0])
+    np.testing.assert_array_equal(obs, expected)
+    np.testing.assert_array_equal(infos[0]["terminal_observation"], expected[0])
+
+
+def test_image_among_parts_is_named():
+    with pytest.raises(UserTypeError, match="one of these parts is an image"):
+        as_vec_env(Parts(camera=Parts.image))

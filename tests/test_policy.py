@@ -211,7 +211,7 @@ def test_network_that_does_not_fit_is_named(space, network, words):
 
 
 def test_unsupported_observation_space_is_named():
-    with pytest.raises(UserTypeError, match=r"Dict.*FlattenObservation"):
+    with pytest.raises(UserTypeError, match=r"Dict is not supported.*Box"):
         Policy(spaces.Dict(a=FLAT), ACTIONS, "mlp")
 
 

@@ -131,6 +131,7 @@ def make_env(
     env = Monitor(Recorder(env), monitor_file, allow_early_resets=True)
     if env_type == "atari":
         env = wrap_deepmind(env, **wrapper_kwargs or {})
+    env = flatten_observations(env)
     if reward_scale != 1.0:
         env = gym.wrappers.TransformReward(env, lambda reward: reward_scale * reward)
     return env
@@ -203,7 +204,8 @@ def as_vec_env(env, seed=None) -> VecEnv:
         return VecMonitor(GymnasiumVecEnv(env, seed))
     if isinstance(env, gym.Env):
         env.reset(seed=seed)
-        return VecMonitor(DummyVecEnv([lambda: env]))
+        flat = flatten_observations(env)
+        return VecMonitor(DummyVecEnv([lambda: flat]))
     if isinstance(env, VecEnv) or all(
         hasattr(env, name) for name in ("num_envs", "step_async", "step_wait")
     ):
@@ -222,6 +224,34 @@ def as_vec_env(env, seed=None) -> VecEnv:
         f"env has to be a VecEnv or a gymnasium.Env, received {type(env).__name__}"
         + (" (make it by make_vec_env first)" if isinstance(env, str) else "")
     )
+
+
+def flatten_observations(env) -> gym.Env:
+    """Returns ``env`` with Dict and Tuple observations as one vector, else as it is.
+
+    Raises:
+        UserTypeError: if an image is among the parts, as a network for vectors would
+            learn little from it.
+    """
+    space = env.observation_space
+    if not isinstance(space, (gym.spaces.Dict, gym.spaces.Tuple)):
+        return env
+    if any(is_image(part) for part in parts_of(space)):
+        raise UserTypeError(
+            "Dict and Tuple observations are flattened to a vector, but one of these "
+            f"parts is an image: {space}; leave it out, or alone, by a wrapper"
+        )
+    return gym.wrappers.FlattenObservation(env)
+
+
+def parts_of(space):
+    """Yields the simple spaces that a Dict or Tuple space is made of."""
+    if isinstance(space, (gym.spaces.Dict, gym.spaces.Tuple)):
+        children = space.values() if isinstance(space, gym.spaces.Dict) else space
+        for child in children:
+            yield from parts_of(child)
+    else:
+        yield space
 
 
 def is_image(space) -> bool:

@@ -283,9 +283,9 @@ def make_scaling(space):
             axis=-1,
         )
     raise UserTypeError(
-        f"the observation space {type(space).__name__} is not supported yet; it has "
-        "to be a Box, Discrete or a vector of MultiDiscrete "
-        "(gymnasium.wrappers.FlattenObservation makes a Box of a Dict or Tuple)"
+        f"the observation space {type(space).__name__} is not supported; it has to be "
+        "a Box, Discrete or a vector of MultiDiscrete (a Dict or Tuple of these "
+        "becomes a Box if it is the observation of a gymnasium.Env)"
     )
 
 
