@@ -100,7 +100,7 @@ def test_frames_go_to_the_compiled_functions_as_uint8(monkeypatch):
         compiled = original(fn, variables)
 
         def call(*args):
-            frames = [arg for arg in args if arg.shape[-3:] == (40, 40, 3)]
+            frames = [arg for arg in args if np.shape(arg)[-3:] == (40, 40, 3)]
             dtypes.extend(keras.backend.standardize_dtype(x.dtype) for x in frames)
             return compiled(*args)
 

@@ -139,8 +139,8 @@ def learn(
     optimizer = RMSprop(rho=alpha, epsilon=epsilon, global_clipnorm=max_grad_norm)
     optimizer.build(variables)
 
-    def loss(obs, actions, advantages, returns):
-        params, values = policy(obs)
+    def loss(obs, states, masks, actions, advantages, returns):
+        params, values = policy(obs, states, masks)
         return a2c_loss(
             params,
             values,
@@ -154,9 +154,9 @@ def learn(
 
     loss_and_gradients = backend.value_and_grad(loss, variables)
 
-    def update(learning_rate, *batch):
+    def update(learning_rate, obs, states, masks, *batch):
         batch = [flatten(x) for x in batch]
-        (_, metrics), gradients = loss_and_gradients(*batch)
+        (_, metrics), gradients = loss_and_gradients(obs, states, masks, *batch)
         optimizer.learning_rate.assign(learning_rate)
         optimizer.apply(gradients, variables)
         return metrics
@@ -190,6 +190,8 @@ def learn(
             metrics = update(
                 np.float32(learning_rate),
                 rollout.obs,
+                rollout.states,
+                rollout.masks,
                 rollout.actions,
                 returns - rollout.values,
                 returns,

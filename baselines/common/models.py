@@ -5,13 +5,16 @@ yours, with the network arguments of the command line or of ``learn()``. A
 builder returns a Keras layer (or Model) that maps a batch of observations to
 features [B, F]. Observations arrive as float32, images [B, height, width,
 channels] already scaled to [0, 1]: a network never divides by 255.
+
+A recurrent network is a layer with an attribute ``state_size`` that is called as
+``Recurrent`` is.
 """
 
 import importlib
 import inspect
 
 import keras
-from keras import layers
+from keras import layers, ops
 
 from baselines.common.envs import is_image
 from baselines.common.errors import UserTypeError, UserValueError, suggest
@@ -87,6 +90,151 @@ def conv_only(convs: list = [(32, 8, 4), (64, 4, 2), (64, 3, 1)]):  # noqa: B006
     return keras.Sequential([*stack, layers.Flatten(data_format="channels_last")])
 
 
+def impala_cnn(depths: list = [16, 32, 32]):  # noqa: B006
+    """The deep residual network of the IMPALA paper (Espeholt et al. 2018).
+
+    Args:
+        depths: filters of each stage, which has two residual blocks
+    """
+    stack = []
+    for depth in depths:
+        pool = layers.MaxPooling2D(3, 2, "same", data_format="channels_last")
+        stack += [same_conv(depth), pool, Residual(depth), Residual(depth)]
+    flatten = layers.Flatten(data_format="channels_last")
+    return keras.Sequential([*stack, layers.ReLU(), flatten, dense(256, "relu")])
+
+
+def lstm(nlstm: int = 128, layer_norm: bool = False):
+    """An LSTM on the observations as they are.
+
+    Args:
+        nlstm: size of its memory
+        layer_norm: whether to normalise inside it
+    """
+    flatten = layers.Flatten(data_format="channels_last")
+    return Recurrent(flatten, nlstm, layer_norm)
+
+
+def lnlstm(nlstm: int = 128):
+    """An LSTM with layer normalisation.
+
+    Args:
+        nlstm: size of its memory
+    """
+    return lstm(nlstm, layer_norm=True)
+
+
+def cnn_lstm(nlstm: int = 128, layer_norm: bool = False):
+    """The network of the Nature paper with an LSTM behind it.
+
+    Args:
+        nlstm: size of its memory
+        layer_norm: whether to normalise inside the LSTM
+    """
+    return Recurrent(cnn(), nlstm, layer_norm)
+
+
+def cnn_lnlstm(nlstm: int = 128):
+    """The network of the Nature paper with a layer-normalised LSTM behind it.
+
+    Args:
+        nlstm: size of its memory
+    """
+    return cnn_lstm(nlstm, layer_norm=True)
+
+
+def impala_cnn_lstm(nlstm: int = 256):
+    """The network of the IMPALA paper with an LSTM behind it.
+
+    Args:
+        nlstm: size of its memory
+    """
+    return Recurrent(impala_cnn(), nlstm, layer_norm=False)
+
+
+class Residual(layers.Layer):
+    """x + two convolutions of x, each behind a ReLU."""
+
+    def __init__(self, depth):
+        super().__init__()
+        self.body = keras.Sequential(
+            [layers.ReLU(), same_conv(depth), layers.ReLU(), same_conv(depth)]
+        )
+
+    def build(self, input_shape):
+        self.body.build(input_shape)
+
+    def call(self, x):
+        return x + self.body(x)
+
+
+class Recurrent(layers.Layer):
+    """A trunk with an LSTM behind it, on sequences.
+
+    Hochreiter and Schmidhuber 1997. The state [B, 2 nlstm] is memory and output,
+    side by side; it is zero where an episode begins.
+
+    Args:
+        trunk: a layer from observations to features
+        nlstm: size of the memory
+        layer_norm: whether to normalise the sums behind each matrix and the memory
+    """
+
+    def __init__(self, trunk, nlstm, layer_norm):
+        super().__init__()
+        self.trunk = trunk
+        self.nlstm = nlstm
+        self.state_size = 2 * nlstm
+        orthogonal = keras.initializers.Orthogonal
+        self.input_gates = layers.Dense(
+            4 * nlstm, use_bias=not layer_norm, kernel_initializer=orthogonal(1.0)
+        )
+        self.output_gates = layers.Dense(
+            4 * nlstm, use_bias=False, kernel_initializer=orthogonal(1.0)
+        )
+        self.norms = [layers.LayerNormalization() for _ in range(3 * layer_norm)]
+
+    def call(self, obs, states, masks):
+        """Goes through sequences.
+
+        Args:
+            obs: [T, B, *observation shape]
+            states: [B, 2 nlstm], before the first step
+            masks: [T, B], true where a new episode begins with that observation
+
+        Returns:
+            features [T, B, nlstm] and states [B, 2 nlstm] after the last step.
+        """
+        length, batch = obs.shape[:2]
+        x = self.trunk(ops.reshape(obs, (length * batch, *obs.shape[2:])))
+        # One product for all steps; only the recurrent one has to wait its turn.
+        x = self._norm(0, self.input_gates(x))
+        x = ops.reshape(x, (length, batch, 4 * self.nlstm))
+        going_on = ops.expand_dims(1.0 - ops.cast(masks, "float32"), -1)
+        memory, output = ops.split(states, 2, axis=-1)
+        outputs = []
+        for t in range(length):
+            memory, output = self._step(
+                x[t], memory * going_on[t], output * going_on[t]
+            )
+            outputs.append(output)
+        return ops.stack(outputs), ops.concatenate([memory, output], axis=-1)
+
+    def _step(self, x, memory, output):
+        gates = x + self._norm(1, self.output_gates(output))
+        i, f, o, candidate = ops.split(gates, 4, axis=-1)
+        memory = ops.sigmoid(f) * memory + ops.sigmoid(i) * ops.tanh(candidate)
+        return memory, ops.sigmoid(o) * ops.tanh(self._norm(2, memory))
+
+    def _norm(self, i, x):
+        return self.norms[i](x) if self.norms else x
+
+
+def same_conv(filters):
+    """Returns a 3 x 3 convolution that keeps the size."""
+    return layers.Conv2D(filters, 3, padding="same", data_format="channels_last")
+
+
 def dense(units, activation=None, gain=GAIN):
     """Returns a dense layer with orthogonal weights of the given gain."""
     return layers.Dense(
@@ -107,7 +255,21 @@ def conv(filters, kernel_size, strides):
     )
 
 
-NETWORKS = {fn.__name__: fn for fn in (mlp, cnn, cnn_small, conv_only)}
+NETWORKS = {
+    fn.__name__: fn
+    for fn in (
+        mlp,
+        cnn,
+        cnn_small,
+        conv_only,
+        impala_cnn,
+        lstm,
+        lnlstm,
+        cnn_lstm,
+        cnn_lnlstm,
+        impala_cnn_lstm,
+    )
+}
 
 
 def default_network(observation_space) -> str:

@@ -39,8 +39,6 @@ class Policy:
         UserValueError: if the network cannot take the observations.
     """
 
-    initial_state = None  # of recurrent networks
-
     def __init__(
         self,
         observation_space,
@@ -59,11 +57,21 @@ class Policy:
         self.distribution = make_distribution(action_space)
         self.scale = make_scaling(observation_space)
         build = find_network(network)
+        # Of recurrent networks: zeros [1, S], for any number of environments.
+        self.initial_state = None
         self.parts = {}
         if normalize_observations:
             self.parts["normalizer"] = make_normalizer(observation_space)
         self.parts["network"] = build(**network_kwargs or {})
         self.parts["pi"] = self.distribution.head()
+        state_size = getattr(self.parts["network"], "state_size", None)
+        if state_size is not None:
+            self.initial_state = np.zeros((1, state_size), np.float32)
+            if value_network == "copy":
+                raise UserValueError(
+                    "a recurrent network cannot have value_network='copy'; it has to "
+                    "be 'shared'"
+                )
         if value_network == "copy":
             self.parts["value_network"] = build(**network_kwargs or {})
         elif value_network != "shared":
@@ -75,12 +83,15 @@ class Policy:
         self._make_variables(network)
         self._act = backend.compile(self._sample, self.variables)
         self._act_deterministic = backend.compile(self._mode, self.variables)
-        self._value = backend.compile(lambda obs: self(obs)[1], self.variables)
+        self._value = backend.compile(
+            lambda *inputs: self._one_step(*inputs)[1], self.variables
+        )
 
     def _make_variables(self, network):
         space = self.observation_space
         try:
-            self(np.zeros((1, *space.shape), space.dtype))
+            obs = np.zeros((1, *space.shape), space.dtype)
+            self._one_step(obs, self.initial_state, np.ones(1, bool))
         except UserError:
             raise
         except Exception as error:
@@ -89,34 +100,56 @@ class Policy:
                 f"{space.shape}: {first_line(error)}"
             ) from error
 
-    def __call__(self, obs):
-        """Returns distribution parameters [B, P] and values [B], as tensors."""
-        inputs = self.scale(obs)
+    def __call__(self, obs, states=None, masks=None):
+        """Returns distribution parameters and values of rollouts, as tensors.
+
+        Args:
+            obs: [T, B, *observation shape]
+            states: [B, S] recurrent state before the first step, None if none
+            masks: [T, B], true where a new episode begins with that observation
+
+        Returns:
+            params [T * B, P], values [T * B]
+        """
+        params, values, _ = self._forward(obs, states, masks)
+        return params, values
+
+    def _forward(self, obs, states, masks):
+        inputs = self.scale(ops.reshape(obs, (-1, *self.observation_space.shape)))
         if "normalizer" in self.parts:
             inputs = self.parts["normalizer"](inputs)
-        features = self.parts["network"](inputs)
-        value_features = features
+        network = self.parts["network"]
+        if self.initial_state is None:
+            value_features = features = network(inputs)
+        else:
+            inputs = ops.reshape(inputs, (*obs.shape[:2], *inputs.shape[1:]))
+            features, states = network(inputs, states, masks)
+            features = ops.reshape(features, (-1, features.shape[-1]))
+            value_features = features
         if "value_network" in self.parts:
             value_features = self.parts["value_network"](inputs)
-        params = self.parts["pi"](features)
-        return params, ops.squeeze(self.parts["vf"](value_features), axis=-1)
+        values = ops.squeeze(self.parts["vf"](value_features), axis=-1)
+        return self.parts["pi"](features), values, states
 
-    def _sample(self, obs, noise):
-        params, values = self(obs)
+    def _one_step(self, obs, states, masks):
+        return self._forward(ops.expand_dims(obs, 0), states, masks[None])
+
+    def _sample(self, obs, states, masks, noise):
+        params, values, states = self._one_step(obs, states, masks)
         actions = self.distribution.sample(params, noise)
-        return actions, values, self.distribution.neglogp(params, actions)
+        return actions, values, states, self.distribution.neglogp(params, actions)
 
-    def _mode(self, obs):
-        params, values = self(obs)
+    def _mode(self, obs, states, masks):
+        params, values, states = self._one_step(obs, states, masks)
         actions = self.distribution.mode(params)
-        return actions, values, self.distribution.neglogp(params, actions)
+        return actions, values, states, self.distribution.neglogp(params, actions)
 
     def step(self, obs, S=None, M=None, deterministic=False):
         """Chooses an action for each observation.
 
         Args:
             obs: [N, *observation shape], an array or a tensor on the device.
-            S: recurrent state of each environment, None if the network has none.
+            S: [N, S] recurrent state of each environment; None to begin with.
             M: [N] bool, where a new episode has begun since the last step.
             deterministic: whether to take the most likely action.
 
@@ -124,16 +157,28 @@ class Policy:
             actions [N, *action shape], values [N], the next recurrent state, and
             neglogps [N], as NumPy arrays.
         """
+        inputs = (obs, *self._state_of(len(obs), S, M))
         if deterministic:
-            results = self._act_deterministic(obs)
+            results = self._act_deterministic(*inputs)
         else:
-            results = self._act(obs, self.distribution.noise(self.rng, len(obs)))
-        actions, values, neglogps = map(np.asarray, results)
-        return actions, values, S, neglogps
+            noise = self.distribution.noise(self.rng, len(obs))
+            results = self._act(*inputs, noise)
+        actions, values, states, neglogps = results
+        if states is not None:
+            states = np.asarray(states)
+        return np.asarray(actions), np.asarray(values), states, np.asarray(neglogps)
 
     def value(self, obs, S=None, M=None):
         """Returns the values of observations, [N]; arguments as in ``step``."""
-        return np.asarray(self._value(obs))
+        return np.asarray(self._value(obs, *self._state_of(len(obs), S, M)))
+
+    def _state_of(self, batch, states, masks):
+        """Returns state [batch, S] and masks [batch] with what None stands for."""
+        masks = np.zeros(batch, bool) if masks is None else np.asarray(masks)
+        if self.initial_state is None:
+            return None, masks
+        states = self.initial_state if states is None else states
+        return np.broadcast_to(states, (batch, states.shape[-1])), masks
 
     def observe(self, obs) -> None:
         """Takes observations [..., *observation shape] into the statistics, if any."""

@@ -21,6 +21,8 @@ class Rollout(NamedTuple):
     # episode, that of the terminal observation at a time limit, 0 at an end.
     next_values: np.ndarray  # [T, N] float32
     neglogps: np.ndarray  # [T, N] float32: -log p(actions[t])
+    states: Any  # [N, S] recurrent state before the first step; None if none
+    masks: np.ndarray  # [T, N] bool: a new episode begins with obs[t]
     episodes: list  # info["episode"] of every episode that ended, in order
 
 
@@ -46,27 +48,34 @@ class Runner:
         if self.obs is None:
             self.obs = backend.to_device(self.env.reset())
         steps, episodes, cut_short = [], [], []
+        first_states = self.states
+        if first_states is not None:
+            num_envs = self.env.num_envs
+            first_states = np.broadcast_to(
+                first_states, (num_envs, self.states.shape[1])
+            )
         for t in range(self.nsteps):
-            obs = self.obs
+            obs, masks = self.obs, self.dones
             actions, values, self.states, neglogps = self.model.step(
-                obs, S=self.states, M=self.dones
+                obs, S=self.states, M=masks
             )
             next_obs, rewards, self.dones, infos = self.env.step(
                 clip_actions(actions, self.env.action_space)
             )
             self.obs = backend.to_device(next_obs)
-            steps.append((obs, actions, rewards, self.dones, values, neglogps))
+            steps.append((obs, actions, rewards, self.dones, values, neglogps, masks))
             for i, info in enumerate(infos):
                 if "episode" in info:
                     episodes.append(info["episode"])
                 if self.dones[i] and info.get("TimeLimit.truncated"):
-                    cut_short.append((t, i, info["terminal_observation"]))
-        obs, actions, rewards, dones, values, neglogps = zip(*steps)
+                    state = None if self.states is None else self.states[i]
+                    cut_short.append((t, i, info["terminal_observation"], state))
+        obs, actions, rewards, dones, values, neglogps, masks = zip(*steps)
         dones = np.stack(dones)
         last_values = self.model.value(self.obs, S=self.states, M=self.dones)
         next_values = np.where(dones, 0, np.stack([*values[1:], last_values]))
-        for t, i, terminal_obs in cut_short:
-            next_values[t, i] = self.value_of_one(terminal_obs)
+        for t, i, terminal_obs, state in cut_short:
+            next_values[t, i] = self.value_of_one(terminal_obs, state)
         return Rollout(
             ops.stack(obs),
             np.stack(actions),
@@ -75,6 +84,8 @@ class Runner:
             np.stack(values),
             next_values,
             np.stack(neglogps),
+            first_states,
+            np.stack(masks),
             episodes,
         )
 
@@ -92,8 +103,11 @@ class Runner:
         self.states = state["states"]
         self.dones = state["dones"]
 
-    def value_of_one(self, obs) -> float:
+    def value_of_one(self, obs, state) -> float:
         """Returns the value of one observation, that of a time limit."""
         # A whole batch, because another shape would be compiled anew.
-        batch = np.broadcast_to(obs, (self.env.num_envs, *np.shape(obs)))
-        return self.model.value(batch, S=self.states, M=self.dones)[0]
+        num_envs = self.env.num_envs
+        obs = np.broadcast_to(obs, (num_envs, *np.shape(obs)))
+        if state is not None:
+            state = np.broadcast_to(state, (num_envs, len(state)))
+        return self.model.value(obs, S=state, M=np.zeros(num_envs, bool))[0]

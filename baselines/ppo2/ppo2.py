@@ -167,11 +167,6 @@ def learn(
     seed = make_seed(seed)
     env = as_vec_env(env, seed)
     batch_size = env.num_envs * nsteps
-    if batch_size % nminibatches:
-        raise UserValueError(
-            f"nminibatches is {nminibatches}, which does not divide the {batch_size} "
-            f"agent steps of an update (num_env {env.num_envs} x nsteps {nsteps})"
-        )
     policy = Policy(
         env.observation_space,
         env.action_space,
@@ -184,12 +179,23 @@ def learn(
     )
     if load_path is not None:
         policy.load(load_path)
+    recurrent = policy.initial_state is not None
+    # What minibatches are drawn from: whole sequences if there is a state.
+    num_samples = env.num_envs if recurrent else batch_size
+    if num_samples % nminibatches:
+        samples = f"num_env {env.num_envs} x nsteps {nsteps}"
+        if recurrent:
+            samples = "num_env, as a recurrent network trains on whole sequences"
+        raise UserValueError(
+            f"nminibatches has to divide {num_samples} ({samples}), received "
+            f"{nminibatches}"
+        )
     variables = policy.trainable_variables
     optimizer = keras.optimizers.Adam(epsilon=1e-5, global_clipnorm=max_grad_norm)
     optimizer.build(variables)
 
-    def loss(obs, cliprange, *batch):
-        params, values = policy(obs)
+    def loss(obs, states, masks, cliprange, *batch):
+        params, values = policy(obs, states, masks)
         return ppo2_loss(
             params,
             values,
@@ -202,9 +208,20 @@ def learn(
 
     loss_and_gradients = backend.value_and_grad(loss, variables)
 
-    def update(learning_rate, cliprange, indices, obs, *batch):
-        obs, *batch = (ops.take(flatten(x), indices, axis=0) for x in (obs, *batch))
-        (_, metrics), gradients = loss_and_gradients(obs, cliprange, *batch)
+    def minibatch(indices, states, *batch):
+        """Returns states and batch [T, N, ...] of some environments or samples."""
+        if recurrent:  # Whole sequences, which begin with their own states.
+            states = ops.take(states, indices, axis=0)
+            return states, *(ops.take(x, indices, axis=1) for x in batch)
+        samples = (ops.take(flatten(x), indices, axis=0) for x in batch)
+        return states, *(ops.expand_dims(x, 0) for x in samples)
+
+    def update(learning_rate, cliprange, indices, *batch):
+        states, obs, masks, *batch = minibatch(indices, *batch)
+        batch = [flatten(x) for x in batch]
+        (_, metrics), gradients = loss_and_gradients(
+            obs, states, masks, cliprange, *batch
+        )
         optimizer.learning_rate.assign(learning_rate)
         optimizer.apply(gradients, variables)
         return metrics
@@ -255,6 +272,7 @@ def learn(
             batch = [
                 backend.to_device(x)
                 for x in (
+                    rollout.masks,
                     rollout.actions,
                     rollout.neglogps,
                     rollout.values,
@@ -263,9 +281,11 @@ def learn(
                 )
             ]
             metrics = [
-                update(learning_rate, clip, indices, rollout.obs, *batch)
+                update(
+                    learning_rate, clip, indices, rollout.states, rollout.obs, *batch
+                )
                 for _ in range(noptepochs)
-                for indices in shuffler.minibatches(batch_size, nminibatches)
+                for indices in shuffler.minibatches(num_samples, nminibatches)
             ]
             policy.observe(rollout.obs)
             if eval_env is not None:
