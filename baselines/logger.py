@@ -16,7 +16,7 @@ import sys
 import tempfile
 from collections import defaultdict
 
-from baselines.common.errors import UserValueError, suggest
+from baselines.common.errors import UserFileError, UserValueError, suggest
 from baselines.common.files import check_writable, open_text, replace_file, size_of
 
 
@@ -71,10 +71,22 @@ class CSVOutput:
         self.columns, self.rows = [], []
         if state is not None:
             self.columns = state["columns"]
-            with open(self.path, newline="") as file:
-                rows = itertools.islice(csv.DictReader(file), state["rows"])
-                self.rows = [{key: row[key] for key in self.columns} for row in rows]
+            self.rows = self._read_rows(state["rows"])
         self._rewrite()
+
+    def _read_rows(self, count):
+        try:
+            with open(self.path, newline="") as file:
+                rows = list(itertools.islice(csv.DictReader(file), count))
+            rows = [{key: row[key] for key in self.columns} for row in rows]
+        except (OSError, KeyError):
+            rows = []
+        if len(rows) < count:
+            raise UserFileError(
+                f"cannot resume: {self.path} is missing or shorter than at the "
+                "checkpoint"
+            )
+        return rows
 
     def write_row(self, row):
         self.rows.append(row)
@@ -240,6 +252,8 @@ def configure(dir=None, format_strs=None, config=None) -> None:
             )
     dir = os.path.abspath(os.path.expanduser(dir))
     check_writable(dir)
+    if config is not None:
+        config = {**config, "log_formats": list(format_strs)}
     current.close()
     current = Logger(dir, list(format_strs), config)
 
@@ -298,8 +312,14 @@ def get_state():
 def set_state(state):
     """Goes on with the files of an earlier process, cut back to ``get_state``.
 
-    Has to come before anything is written.
+    Raises:
+        UserValueError: if something was written already.
     """
+    if current.outputs is not None:
+        raise UserValueError(
+            f"cannot resume: something was logged to {current.folder} already; "
+            "configure the logger and resume before that"
+        )
     current.open(state)
 
 

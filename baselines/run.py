@@ -11,6 +11,7 @@ import importlib.util
 import json
 import os
 import platform
+import secrets
 import shlex
 import sys
 from argparse import SUPPRESS, ArgumentTypeError, Namespace
@@ -21,6 +22,7 @@ import numpy as np
 import baselines
 from baselines import logger
 from baselines.common import cli
+from baselines.common.checkpoint import list_manifests
 from baselines.common.envs import (
     find_env_type,
     find_spec,
@@ -78,19 +80,17 @@ def main(argv=None):
 def run(argv):
     """Trains, saves and plays as ``argv`` says; returns the model."""
     resume = resume_parser().parse_known_args(argv)[0].resume
-    args, learn, settings = parse(argv) if resume is None else parse_resume(argv)
-    config = {
-        "format": FORMAT,
-        "arguments": {name: getattr(args, name) for name in KEPT_ARGUMENTS},
-        "settings": settings,
-        "command": shlex.join(["python", "-m", "baselines.run", *argv]),
-        "versions": versions(),
-    }
+    if resume is None:
+        args, learn, settings = parse(argv)
+        config, log_formats = make_config(args, settings, argv), None
+    else:
+        args, learn, settings, config = parse_resume(argv)
+        log_formats = config["log_formats"]
     spec = find_spec(args.env)
     training = settings["total_timesteps"] > 0
     with contextlib.ExitStack() as stack:
         if training:
-            logger.configure(resume or args.log_path, config=config)
+            logger.configure(resume or args.log_path, log_formats, config)
             stack.callback(logger.close)
         env = build_env(
             spec,
@@ -105,7 +105,9 @@ def run(argv):
         if training:
             path = args.save_path or os.path.join(logger.get_dir(), "model.safetensors")
             model.save(path)
-            tell_what_next(args, os.path.expanduser(path))
+            tell_what_next(config, os.path.expanduser(path))
+        elif args.save_path is not None:
+            model.save(args.save_path)
     if args.play:
         env_kwargs = {"render_mode": "human"}
         with build_env(
@@ -115,13 +117,33 @@ def run(argv):
     return model
 
 
+def make_config(args, settings, argv) -> dict:
+    """Returns what a run keeps in its ``config.json``."""
+    return {
+        "format": FORMAT,
+        "arguments": {name: getattr(args, name) for name in KEPT_ARGUMENTS},
+        "settings": settings,
+        "command": command_line(argv),
+        "versions": versions(),
+    }
+
+
+def command_line(argv) -> str:
+    return shlex.join(["python", "-m", "baselines.run", *argv])
+
+
 def parse_resume(argv):
-    """Reads a command line with ``--resume``; returns the same as ``parse``.
+    """Reads a command line with ``--resume``.
 
     The settings are those of the run's ``config.json``.
+
+    Returns:
+        what ``parse`` returns, and the config to go on with.
     """
     given, unknown = resume_parser().parse_known_args(argv)
     path = os.path.join(os.path.expanduser(given.resume), "config.json")
+    if given.num_timesteps == 0:
+        raise UserValueError("--num_timesteps=0 trains nothing, so nothing is resumed")
     if unknown:
         raise UserValueError(
             f"{unknown[0].split('=')[0]} cannot be given with --resume, which takes "
@@ -131,7 +153,11 @@ def parse_resume(argv):
         with open(path) as file:
             config = json.load(file)
         args = Namespace(**{key: config["arguments"][key] for key in KEPT_ARGUMENTS})
-        args.format, settings = config["format"], dict(config["settings"])
+        settings = dict(config["settings"])
+        found = {"format": config["format"], "alg": args.alg, "env": args.env}
+        log_formats, command = config["log_formats"], config["command"]
+        if not (isinstance(log_formats, list) and isinstance(command, str)):
+            raise TypeError
     except OSError as error:
         raise UserFileError(
             f"there is no run to resume in {given.resume}: cannot read {path} "
@@ -141,16 +167,22 @@ def parse_resume(argv):
         raise UserValueError(f"{path} is damaged") from None
     expected = {"format": FORMAT, "alg": given.alg, "env": given.env}
     for name, value in expected.items():
-        found = getattr(args, name)
-        if value is not None and found != value:
+        if value is not None and found[name] != value:
             raise UserValueError(
-                f"cannot resume {given.resume}: its {name} is {found}, not {value}"
+                f"cannot resume {given.resume}: its {name} is {found[name]}, "
+                f"not {value}"
             )
     args.play = False
-    settings["load_path"] = None  # The checkpoint has the newer weights.
     if given.num_timesteps is not None:
+        config["arguments"]["num_timesteps"] = given.num_timesteps
+        config["settings"]["total_timesteps"] = given.num_timesteps
         args.num_timesteps = settings["total_timesteps"] = given.num_timesteps
-    return args, import_learn(find_algorithm(args.alg)), settings
+    config.setdefault("resumed", []).append(
+        {"command": command_line(argv), "versions": versions()}
+    )
+    if list_manifests(os.path.join(os.path.dirname(path), "checkpoints")):
+        settings["load_path"] = None  # The checkpoint has the newer weights.
+    return args, import_learn(find_algorithm(args.alg)), settings, config
 
 
 def resume_parser():
@@ -187,7 +219,10 @@ def parse(argv):
     spec, network, defaults = None, early.network, {}
     if early.env is not None:
         spec = find_spec(early.env)
-        early.env_type = check_env_type(early.env_type) or find_env_type(spec)
+        if early.env_type is None:
+            early.env_type = find_env_type(spec)
+        else:
+            check_env_type(early.env_type)
         defaults = find_defaults(module, early.env_type)
         if not wants_help:
             check_shared(early, spec)
@@ -198,6 +233,7 @@ def parse(argv):
     env_defaults = defaults.pop("env", {})
     arguments = cli.function_arguments(learn, leave_out=SHARED)
     parser = shared_parser()
+    check_distinct(parser, early.alg, arguments)
     cli.add_function_arguments(
         parser, f"arguments of {early.alg}", arguments, learn, defaults
     )
@@ -205,6 +241,7 @@ def parse(argv):
     if network is not None:
         builder = find_network(network)
         network_arguments = cli.function_arguments(builder, leave_out=arguments)
+        check_distinct(parser, network, network_arguments)
         title = f"arguments of the network {network}"
         cli.add_function_arguments(parser, title, network_arguments, builder, defaults)
     args, unknown = parser.parse_known_args(argv)
@@ -224,7 +261,7 @@ def parse(argv):
         if name in vars(args):
             settings[name] = getattr(args, name)
     if args.seed is None:
-        args.seed = int(np.random.SeedSequence().generate_state(1)[0] >> 1)
+        args.seed = secrets.randbelow(2**31)
     return args, learn, settings
 
 
@@ -322,7 +359,7 @@ def find_algorithm(alg) -> str:
     package = alg if "." in alg else f"baselines.{alg}"
     module = f"{package}.{package.rpartition('.')[2]}"
     try:
-        found = importlib.util.find_spec(module)
+        found = None if alg.startswith(".") else importlib.util.find_spec(module)
     except ModuleNotFoundError as error:
         if not f"{module}.".startswith(f"{error.name}."):
             raise MissingDependency(f"algorithm {alg!r}: {error}") from None
@@ -343,6 +380,16 @@ def find_defaults(module, env_type) -> dict:
     return getattr(importlib.import_module(name), env_type, dict)()
 
 
+def check_distinct(parser, owner, arguments) -> None:
+    """Raises if an algorithm or network has an argument that all runs have."""
+    for name in arguments:
+        if f"--{name}" in parser.format_usage().replace("[", " ").split():
+            raise UserTypeError(
+                f"{owner} has an argument {name!r}, but --{name} is an argument of "
+                "baselines.run; rename it"
+            )
+
+
 def check_defaults(module, env_type, defaults, *known) -> None:
     """Raises if defaults.py has a key that nothing takes."""
     names = {name for arguments in known for name in arguments} | {"network"}
@@ -359,15 +406,14 @@ def check_defaults(module, env_type, defaults, *known) -> None:
             )
 
 
-def check_env_type(env_type):
-    """Returns ``env_type``; raises if no registered environment is of that kind."""
+def check_env_type(env_type) -> None:
+    """Raises if no registered environment is of that kind."""
     known = list_env_types()
-    if env_type is not None and env_type not in known:
+    if env_type not in known:
         raise UserValueError(
             f"unknown env_type {env_type!r}{suggest(env_type, known)} "
             f"(known: {', '.join(sorted(known))})"
         )
-    return env_type
 
 
 def check_shared(args, spec) -> None:
@@ -384,6 +430,10 @@ def check_shared(args, spec) -> None:
         if os.path.isdir(path):
             raise UserValueError(f"--save_path has to name a file; {path} is a folder")
         check_writable(os.path.dirname(path))
+    if args.log_path is not None and args.num_timesteps == 0:
+        raise UserValueError(
+            "--log_path is for training, but --num_timesteps is 0; leave it out"
+        )
     if args.play:
         check_display()
 
@@ -411,20 +461,38 @@ def build_env(spec, env_type, **kwargs):
 def versions() -> dict:
     """Returns the versions that a result may depend on."""
     found = {"python": platform.python_version(), "baselines": baselines.__version__}
-    return {**found, **{name: metadata.version(name) for name in VERSIONS_OF}}
+    for name in VERSIONS_OF:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            found[name] = None
+    return found
 
 
-def tell_what_next(args, model_path) -> None:
+def tell_what_next(config, model_path) -> None:
     """Prints where things are and how to go on."""
-    command = f"python -m baselines.run --alg={args.alg} --env={args.env}"
-    load = f"--load_path={shlex.quote(model_path)}"
+    resume = command_line([f"--resume={logger.get_dir()}"])
+    longer = 10 * config["arguments"]["num_timesteps"]
+    command = command_of_model(config["command"], model_path)
     logger.log(
         f"Log files: {logger.get_dir()}\n"
         f"Model: {model_path}\n"
-        f"Train longer: {command} --num_timesteps={10 * args.num_timesteps:.0e}\n"
-        f"Go on from here: {command} {load}\n"
-        f"Play: {command} {load} --num_timesteps=0 --play"
+        f"Train longer: {resume} --num_timesteps={longer}\n"
+        f"Start again from this model: {command}\n"
+        f"Play: {command} --num_timesteps=0 --play"
     )
+
+
+def command_of_model(command, model_path) -> str:
+    """Returns a run's command with the model to load, and without its other paths."""
+    words, kept = iter(shlex.split(command)), []
+    left_out = ("--load_path", "--save_path", "--log_path", "--num_timesteps")
+    for word in words:
+        if word in left_out:
+            next(words)  # The value is a word of its own.
+        elif word.split("=")[0] not in (*left_out, "--play"):
+            kept.append(word)
+    return shlex.join([*kept, f"--load_path={model_path}"])
 
 
 def check_display() -> None:

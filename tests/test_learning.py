@@ -125,7 +125,7 @@ class FixedSequence(gym.Env):
 
     action_space = spaces.Discrete(4)
     observation_space = spaces.Discrete(1)
-    sequence = [2, 0, 3, 3, 1, 0, 2, 1]
+    sequence = [2, 0, 3, 1]
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
@@ -141,10 +141,10 @@ class FixedSequence(gym.Env):
 @pytest.mark.parametrize(
     ("learn", "settings"),
     [
-        (a2c.learn, dict(nsteps=16, lr=1e-2, total_timesteps=100_000)),
+        (a2c.learn, dict(nsteps=8, lr=3e-2, total_timesteps=80_000)),
         (
             ppo2.learn,
-            dict(nsteps=16, nminibatches=2, lr=2e-3, total_timesteps=60_000),
+            dict(nsteps=16, nminibatches=2, lr=2e-3, total_timesteps=40_000),
         ),
     ],
     ids=["a2c", "ppo2"],
@@ -155,7 +155,7 @@ def test_memory_learns_a_fixed_sequence(learn, settings, network):
     mean, _ = last_mean_return(
         learn, env, network=network, nlstm=32, seed=0, gamma=0.5, **settings
     )
-    assert mean > 7.2  # of 8; without a memory 2 of 8 are the most
+    assert mean > 3.7  # of 4; without a memory 1 is the most
 
 
 def test_ppo2_reaches_195_on_cartpole():

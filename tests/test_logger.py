@@ -216,7 +216,7 @@ def test_config_is_written_as_json():
     logger.configure("log", ["csv"], config)
     write({"a": 1})
     with open("log/config.json") as file:
-        assert json.load(file) == config
+        assert json.load(file) == {**config, "log_formats": ["csv"]}
 
 
 def test_configure_closes_what_was_before():

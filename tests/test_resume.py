@@ -11,6 +11,7 @@ import sys
 import time
 from pathlib import Path
 
+import gymnasium as gym
 import numpy as np
 import pytest
 
@@ -18,9 +19,9 @@ from baselines import logger, run
 from baselines.common.checkpoint import Checkpoints, list_manifests
 from baselines.common.envs import make_env, make_vec_env
 from baselines.common.errors import UserError, UserValueError
-from baselines.common.recorder import get_env_state, set_env_state
+from baselines.common.recorder import Recorder, get_env_state, set_env_state
 from baselines.common.tensors import load_tensors
-from baselines.common.vec_env import VecFrameStack
+from baselines.common.vec_env import DummyVecEnv, SubprocVecEnv, VecFrameStack
 
 CARTPOLE = "--alg=a2c --env=CartPole-v1 --num_env=3 --num_timesteps=3000 --seed=1 "
 CARTPOLE += "--log_interval=10 --checkpoint_interval=500"
@@ -302,11 +303,66 @@ def test_longer_training_says_what_it_does_to_schedules(capsys):
     log = Path("cut/log.txt").read_text()
     assert "resuming cut at 3000 of 4500 agent steps" in log
     assert "meant to have 3000" in log and "67% of training" in log
-    assert "--num_timesteps=4e+04" in log.splitlines()[-3]
     rows = Path("cut/progress.json").read_text().splitlines()
     assert json.loads(rows[-1])["total_timesteps"] == 4500
     config = json.loads(Path("cut/config.json").read_text())
     assert config["settings"]["total_timesteps"] == 4500
+    assert "--num_timesteps=45000" in log.splitlines()[-3]
+    assert "--resume" not in config["command"]
+    assert [again["command"] for again in config["resumed"]] == [
+        "python -m baselines.run --resume=cut --num_timesteps=4500"
+    ]
+
+
+def test_fewer_steps_than_are_done_are_refused(capsys):
+    run.main(f"{CARTPOLE} --log_path=cut".split())
+    error = error_of(capsys, "--resume=cut --num_timesteps=500")
+    assert "3000 agent steps are done, more than the 500" in error
+    assert "trains nothing" in error_of(capsys, "--resume=cut --num_timesteps=0")
+
+
+def test_run_without_a_checkpoint(capsys):
+    none = CARTPOLE.replace("--checkpoint_interval=500", "--checkpoint_interval=0")
+    run.main(f"{none} --log_path=none".split())
+    assert "run without checkpoints" in error_of(capsys, "--resume=none")
+    with killed_after(3):
+        run.main(f"{CARTPOLE} --log_path=cut".split())
+    run.main(f"{CARTPOLE} --log_path=whole".split())
+    run.main(["--resume=cut"])
+    assert "starting from its beginning" in Path("cut/log.txt").read_text()
+    rows = [Path(folder, "progress.json").read_text() for folder in ("cut", "whole")]
+    assert len({len(text.splitlines()) for text in rows}) == 1
+    assert weights_of("cut") == weights_of("whole")
+
+
+def weights_of(folder):
+    tensors = load_tensors(Path(folder, "model.safetensors"))[0]
+    return {name: tensor.tobytes() for name, tensor in tensors.items()}
+
+
+def test_loaded_model_is_loaded_again_without_a_checkpoint():
+    run.main(f"{CARTPOLE} --log_path=first --seed=5".split())
+    load = f"{CARTPOLE} --load_path=first/model.safetensors"
+    run.main(f"{load} --log_path=whole".split())
+    with killed_after(3):
+        run.main(f"{load} --log_path=cut".split())
+    run.main(["--resume=cut"])
+    assert weights_of("cut") == weights_of("whole")
+
+
+def test_loading_a_model_leaves_the_checkpoints_of_the_log_folder():
+    from baselines.a2c import learn
+
+    run.main(f"{CARTPOLE} --log_path=first".split())
+    before = sorted(os.listdir("first/checkpoints"))
+    with logger.scoped_configure("first", []):
+        learn(
+            env=make_env("CartPole-v1"),
+            network="mlp",
+            total_timesteps=0,
+            load_path="first/model.safetensors",
+        )
+    assert sorted(os.listdir("first/checkpoints")) == before
 
 
 def test_library_resumes_as_well():
@@ -333,11 +389,13 @@ def test_library_resumes_as_well():
     assert train("cut", resume="cut") == whole
     with pytest.raises(UserError, match="no run to resume"):
         train("cut", resume="nowhere")
+    with pytest.raises(UserError, match=r"its lr is 0.0007, this run's is 1.0"):
+        train("cut", resume="cut", lr=1.0)
+    with pytest.raises(UserError, match="its num_hidden is None, this run's is 32"):
+        train("cut", resume="cut", num_hidden=32)
 
 
 def test_unresumable_vector_env_trains_without_checkpoints(tmp_path):
-    import gymnasium as gym
-
     from baselines.a2c import learn
 
     mode = gym.vector.AutoresetMode.SAME_STEP
@@ -389,9 +447,44 @@ def test_environment_state_in_another_instance(env_id, package):
     assert play(second, actions[333:]) == play(first, actions[333:])
 
 
-def test_environment_that_does_not_replay_says_so():
-    import gymnasium as gym
+class Counting(gym.Wrapper):
+    """Has a state, the number of its steps, and does not hand it over."""
 
+    steps = 0
+
+    def step(self, action):
+        self.steps += 1
+        obs, *results = self.env.step(action)
+        return obs, *results
+
+
+@pytest.mark.parametrize("vec_env", [DummyVecEnv, SubprocVecEnv])
+def test_wrapper_with_a_state_of_its_own_is_told(vec_env):
+    from baselines.a2c import learn
+
+    with (
+        logger.scoped_configure("log", ["log"]),
+        vec_env([lambda: Counting(make_env("CartPole-v1", seed=0))]) as env,
+    ):
+        learn(env=env, network="mlp", total_timesteps=100, checkpoint_interval=10)
+    assert "cannot be resumed" in Path("log/log.txt").read_text()
+    assert not os.path.exists("log/checkpoints")
+
+
+def test_state_that_only_rewards_show_is_noticed():
+    first, second = (
+        Recorder(gym.wrappers.NormalizeReward(gym.make("CartPole-v1")))
+        for _ in range(2)
+    )
+    for _ in range(3):
+        first.reset(seed=0)
+        for _ in range(5):
+            first.step(0)
+    with pytest.raises(UserValueError, match="outlives a reset"):
+        second.set_state(first.get_state())
+
+
+def test_environment_that_does_not_replay_says_so():
     class Drifting(gym.Env):
         """Counts its resets, a state that outlives them."""
 
@@ -406,8 +499,6 @@ def test_environment_that_does_not_replay_says_so():
 
         def step(self, action):
             return np.full(1, self.resets, np.float32), 0.0, True, False, {}
-
-    from baselines.common.recorder import Recorder
 
     first, second = Recorder(Drifting()), Recorder(Drifting())
     for _ in range(3):

@@ -11,7 +11,11 @@ from keras import ops
 
 from baselines import logger
 from baselines.common import backend
-from baselines.common.checkpoint import Checkpoints, VariableState
+from baselines.common.checkpoint import (
+    Checkpoints,
+    VariableState,
+    must_not_change,
+)
 from baselines.common.envs import as_vec_env
 from baselines.common.models import check_keywords
 from baselines.common.optimizers import RMSprop
@@ -21,7 +25,9 @@ from baselines.common.runners import Runner
 from baselines.common.schedules import find_schedule
 from baselines.common.training import (
     EpisodeResults,
+    check_gradient_limit,
     check_range,
+    check_whole,
     count_updates,
     make_seed,
 )
@@ -114,11 +120,13 @@ def learn(
     Raises:
         UserError: see ``common/errors.py``; before anything is written
     """
+    fixed_arguments = must_not_change(locals())
     check_keywords(network, network_kwargs, learn)
-    check_range(1, nsteps=nsteps, log_interval=log_interval)
+    check_whole(1, nsteps=nsteps, log_interval=log_interval)
     check_range(0, 1, alpha=alpha, gamma=gamma)
-    check_range(0, lr=lr, epsilon=epsilon, checkpoint_interval=checkpoint_interval)
-    check_range(0, max_grad_norm=max_grad_norm)
+    check_whole(0, checkpoint_interval=checkpoint_interval)
+    check_range(0, lr=lr, epsilon=epsilon)
+    check_gradient_limit(max_grad_norm)
     check_range(None, vf_coef=vf_coef, ent_coef=ent_coef)
     seed = make_seed(seed)
     env = as_vec_env(env, seed)
@@ -171,7 +179,7 @@ def learn(
         checkpoint_interval,
         total_timesteps,
         env,
-        {**policy.description, "nsteps": nsteps},
+        {**policy.description, **fixed_arguments},
         policy=policy,
         optimizer=VariableState(optimizer.variables),
         runner=runner,

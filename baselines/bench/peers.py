@@ -56,9 +56,16 @@ class StableBaselines3Peer:
                 "--compare=sb3 needs Stable-Baselines3, which is not installed: "
                 "pip install stable-baselines3"
             )
+        network = bench.settings["network"]
+        separate = bench.settings.get("value_network") == "copy"
+        if not (network == "cnn" or (network == "mlp" and separate)):
+            raise UserValueError(
+                "Stable-Baselines3 has the networks --network=cnn, and --network=mlp "
+                f"with --value_network=copy; received {network!r}"
+            )
         work = {
             "alg": bench.args.alg,
-            "env": bench.spec.id,
+            "env": bench.args.env,
             "is_atari": bench.args.env_type == "atari",
             "num_env": bench.env.num_envs,
             "settings": bench.settings,

@@ -23,6 +23,14 @@ from baselines.common.schedules import parse_schedule
 gym.register_envs(ale_py)
 
 
+def layers(settings):
+    """Returns ``net_arch`` for our mlp with value_network=copy; {} for the cnn."""
+    if settings["network"] == "cnn":
+        return {}
+    sizes = [settings["num_hidden"]] * settings["num_layers"]
+    return {"net_arch": dict(pi=sizes, vf=sizes)}
+
+
 def a2c(policy, env, settings):
     """Returns Stable-Baselines3's A2C with the settings of ours."""
     return stable_baselines3.A2C(
@@ -37,6 +45,7 @@ def a2c(policy, env, settings):
         policy_kwargs=dict(
             optimizer_class=RMSpropTFLike,
             optimizer_kwargs=dict(alpha=settings["alpha"], eps=settings["epsilon"]),
+            **layers(settings),
         ),
     )
 
@@ -58,6 +67,7 @@ def ppo2(policy, env, settings):
         ent_coef=settings["ent_coef"],
         vf_coef=settings["vf_coef"] / 2,  # Its squares are not halved.
         max_grad_norm=settings["max_grad_norm"],
+        policy_kwargs=layers(settings),
     )
 
 

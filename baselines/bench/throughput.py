@@ -11,7 +11,7 @@
 
 ``train`` is timed inside ``learn()`` while its environment is played from memory.
 The parts are measured in turn, ``--repeats`` times over, and medians are reported.
-Every argument of ``baselines.run`` can be given as well.
+Arguments of ``baselines.run`` that say what is run can be given as well.
 """
 
 import contextlib
@@ -31,11 +31,24 @@ from baselines.bench.peers import AlePeer, StableBaselines3Peer
 from baselines.bench.rates import Clock, rate_of_env
 from baselines.common import cli
 from baselines.common.envs import find_spec
+from baselines.common.errors import UserValueError
+from baselines.common.files import check_writable
 from baselines.common.vec_env import VecEnv
 from baselines.common.vec_env.subproc_vec_env import available_cores
 
 PEERS = {"sb3": StableBaselines3Peer, "ale": AlePeer}
 DEFAULT_ENV = "PongNoFrameskip-v4"
+MEANINGLESS = {  # arguments of baselines.run
+    f"--{name}"
+    for name in (
+        "load_path",
+        "log_path",
+        "num_timesteps",
+        "play",
+        "resume",
+        "save_path",
+    )
+}
 
 
 class RememberedVecEnv(VecEnv):
@@ -84,6 +97,11 @@ class Bench:
     """
 
     def __init__(self, argv, seconds):
+        for word in argv:
+            if word.split("=")[0] in MEANINGLESS:
+                raise UserValueError(
+                    f"{word.split('=')[0]} has no use in a measurement"
+                )
         self.args, self.learn, self.settings = run.parse(argv)
         self.checkpoint_interval = self.settings["checkpoint_interval"]
         self.settings |= {"total_timesteps": int(1e9), "checkpoint_interval": 0}
@@ -93,7 +111,8 @@ class Bench:
             self.spec,
             self.args.env_type,
             num_env=self.args.num_env,
-            seed=0,
+            seed=self.args.seed,
+            log_dir=logger.get_dir(),
             reward_scale=self.args.reward_scale,
         )
         self.remembered = RememberedVecEnv(self.env)
@@ -101,7 +120,8 @@ class Bench:
 
     def _learn(self, env, callback, **changes):
         settings = {**self.settings, **changes}
-        return self.learn(env=env, seed=0, callback=callback, **settings)
+        seed = self.args.seed
+        return self.learn(env=env, seed=seed, callback=callback, **settings)
 
     def env_rate(self) -> float:
         return rate_of_env(self.env, self.seconds)
@@ -147,7 +167,11 @@ class Bench:
         return (last_bytes - first_bytes) / (last_step - first_step)
 
     def checkpoint_seconds(self) -> float:
-        """Returns seconds to save a checkpoint, the median of five."""
+        """Returns seconds to save a checkpoint, the median of five.
+
+        It grows a little with the length of episodes, whose actions it keeps; these
+        are saved 100 to 500 steps into theirs.
+        """
         from baselines.common.checkpoint import Checkpoints
 
         seconds, save = [], Checkpoints.save
@@ -158,7 +182,10 @@ class Bench:
             seconds.append(time.perf_counter() - start)
 
         with replaced(Checkpoints, "save", timed_save):
-            self._learn(self.env, lambda *_: len(seconds) > 4, checkpoint_interval=1)
+            interval = 100 * self.env.num_envs
+            self._learn(
+                self.env, lambda *_: len(seconds) > 4, checkpoint_interval=interval
+            )
         return statistics.median(seconds)
 
     def worker_megabytes(self) -> list:
@@ -311,7 +338,9 @@ def main(argv=None):
     argv = sys.argv[1:] if argv is None else list(argv)
     args, others = make_parser().parse_known_args(argv)
     with cli.one_line_errors(), tempfile.TemporaryDirectory() as folder:
-        with logger.scoped_configure(folder, []):
+        if args.json:
+            check_writable(os.path.dirname(os.path.abspath(args.json)))
+        with logger.scoped_configure(folder, ["log", "csv"]):
             argv_of_run = [f"--alg={args.alg}", f"--env={args.env}", *others]
             bench = Bench(argv_of_run, args.seconds)
             with contextlib.ExitStack() as stack:
@@ -332,7 +361,7 @@ def main(argv=None):
                 "versions": run.versions(),
                 "settings": bench.settings,
             }
-            with open(os.path.expanduser(args.json), "w") as file:
+            with open(args.json, "w") as file:
                 json.dump(figures, file, indent=2)
 
 

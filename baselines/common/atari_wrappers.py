@@ -184,6 +184,8 @@ class EpisodicLifeEnv(gym.Wrapper):
 class FireResetEnv(gym.Wrapper):
     """Presses FIRE after a reset, for games that stand still until then."""
 
+    stateless = True
+
     def __init__(self, env):
         super().__init__(env)
         meanings = env.unwrapped.get_action_meanings()

@@ -19,13 +19,22 @@ from baselines import logger
 from baselines.common.errors import UserFileError, UserTypeError, UserValueError
 from baselines.common.files import replace_file
 from baselines.common.tensors import load_tensors, save_tensors
+from baselines.common.vec_env import VecEnvWrapper
 
 FORMAT = 1
 KEPT = 2  # checkpoints: the newest, and one in case it is damaged
 NOT_RESUMABLE = (
-    "A run in these environments cannot be resumed: their VecEnv has no get_state() "
-    "(DummyVecEnv and SubprocVecEnv do)."
+    "A run in these environments cannot be resumed: their VecEnv, a wrapper of it, or "
+    "a wrapper above the Recorder of an environment has no get_state()."
 )
+FREE_ARGUMENTS = {  # of learn(), which may change when a run is resumed
+    "checkpoint_interval",
+    "load_path",
+    "log_interval",
+    "resume",
+    "seed",
+    "total_timesteps",
+}
 STOP_SIGNALS = signal.SIGINT, signal.SIGTERM
 
 
@@ -54,7 +63,7 @@ class Checkpoints:
         self.env = env
         num_envs = env.num_envs
         self.description = {"format": FORMAT, **description, "num_envs": num_envs}
-        # The log comes last: it is cut back only if all else fits.
+        # The log comes last, because restoring anything else may still fail.
         self.parts = {**parts, "logger": logger}
         self.num_timesteps = 0
         self.signal = None
@@ -126,7 +135,7 @@ class Checkpoints:
             os.unlink(path)
         named = {file for path in manifests[-KEPT:] for file in read_files_of(path)}
         for file in os.listdir(self.folder):
-            if file.endswith(".safetensors") and file not in named:
+            if file.endswith((".safetensors", ".tmp")) and file not in named:
                 os.unlink(os.path.join(self.folder, file))
 
     def _remove_all(self):
@@ -151,16 +160,15 @@ class Checkpoints:
             UserValueError: if the checkpoint does not fit this run, or none is
                 whole.
         """
-        layers = self.env, getattr(self.env, "unwrapped", self.env)
-        resumable = all(getattr(layer, "get_state", None) for layer in layers)
         if folder is None:
             logger.open_files()
-            self._remove_all()
-            if self.interval and not resumable:
+            if self.total_timesteps > 0:
+                self._remove_all()
+            if self.interval and not is_resumable(self.env):
                 self.interval = 0
                 logger.warn(NOT_RESUMABLE, "No checkpoints are written.")
             return 0
-        if not resumable:
+        if not is_resumable(self.env):
             raise UserTypeError(NOT_RESUMABLE)
         folder = os.path.expanduser(folder)
         if not os.path.isdir(folder):
@@ -174,6 +182,11 @@ class Checkpoints:
                 damaged = error
                 continue
             self._check_description(path, metadata["description"])
+            if metadata["num_timesteps"] > self.total_timesteps:
+                raise UserValueError(
+                    f"cannot resume {folder}: {metadata['num_timesteps']} agent steps "
+                    f"are done, more than the {self.total_timesteps} asked for"
+                )
             states = put_arrays(metadata["states"], tensors)
             for name, part in self.parts.items():
                 part.set_state(states[name])
@@ -184,7 +197,13 @@ class Checkpoints:
             return self.num_timesteps
         if damaged:
             raise damaged
+        if not self.interval:
+            raise UserValueError(
+                f"cannot resume {folder}: it was run without checkpoints "
+                "(checkpoint_interval=0)"
+            )
         logger.open_files()
+        logger.log(f"{folder} has no checkpoint yet: starting from its beginning")
         return 0
 
     def _say_where(self, folder, old_total):
@@ -203,6 +222,33 @@ class Checkpoints:
                     f"cannot resume from {path}: its {key} is {found.get(key)}, this "
                     f"run's is {expected}"
                 )
+
+
+def must_not_change(arguments) -> dict:
+    """Returns the arguments of ``learn`` that have to be the same when it is resumed.
+
+    Args:
+        arguments: by name; only numbers, text and the like are compared.
+    """
+    arguments = {**arguments, **arguments.get("network_kwargs", {})}
+    plain = {
+        name: value
+        for name, value in arguments.items()
+        if name not in FREE_ARGUMENTS
+        and isinstance(value, (int, float, str, list, tuple, type(None)))
+    }
+    # As a checkpoint has them, where tuples are lists.
+    return json.loads(json.dumps(plain))
+
+
+def is_resumable(env) -> bool:
+    """Whether a VecEnv, ours or of the same interface, can hand over its state."""
+    while True:
+        if getattr(env, "get_state", None) is None:
+            return False
+        if not isinstance(env, VecEnvWrapper):
+            return getattr(env, "resumable", True)
+        env = env.venv
 
 
 def list_manifests(folder) -> list:

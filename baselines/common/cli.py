@@ -50,7 +50,7 @@ def function_arguments(fn, leave_out=()) -> dict:
     """Returns the parameters of ``fn`` that can be given as text, by name."""
     return {
         name: parameter
-        for name, parameter in inspect.signature(fn).parameters.items()
+        for name, parameter in inspect.signature(fn, eval_str=True).parameters.items()
         if name not in leave_out
         and parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
         and text_types(parameter.annotation)

@@ -78,7 +78,8 @@ def find_env_type(spec) -> str:
 
 def list_env_types() -> set:
     """Returns the kinds of all registered environments."""
-    return {find_env_type(spec) for spec in gym.registry.values()}
+    specs = gym.registry.values()
+    return {find_env_type(spec) for spec in specs if spec.entry_point is not None}
 
 
 def make_env(
@@ -205,7 +206,9 @@ def as_vec_env(env, seed=None) -> VecEnv:
     if isinstance(env, gym.Env):
         env.reset(seed=seed)
         flat = flatten_observations(env)
-        return VecMonitor(DummyVecEnv([lambda: flat]))
+        venv = DummyVecEnv([lambda: flat])
+        # A Monitor inside knows more: raw rewards, and games of several lives.
+        return venv if has_monitor(env) else VecMonitor(venv)
     if isinstance(env, VecEnv) or all(
         hasattr(env, name) for name in ("num_envs", "step_async", "step_wait")
     ):
@@ -224,6 +227,15 @@ def as_vec_env(env, seed=None) -> VecEnv:
         f"env has to be a VecEnv or a gymnasium.Env, received {type(env).__name__}"
         + (" (make it by make_vec_env first)" if isinstance(env, str) else "")
     )
+
+
+def has_monitor(env) -> bool:
+    """Whether a Monitor is among the wrappers of ``env``."""
+    while isinstance(env, gym.Wrapper):
+        if isinstance(env, Monitor):
+            return True
+        env = env.env
+    return False
 
 
 def flatten_observations(env) -> gym.Env:

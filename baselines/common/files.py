@@ -1,5 +1,6 @@
 """Files that survive a kill: replaced whole, or cut back and continued."""
 
+import contextlib
 import os
 import tempfile
 
@@ -9,15 +10,17 @@ from baselines.common.errors import UserFileError
 def replace_file(path, data) -> None:
     """Writes bytes to a file, all of them or nothing; missing folders are made."""
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    file, temporary = tempfile.mkstemp(dir=os.path.dirname(path))
+    # Always the same name, so that what a kill leaves is written over next time.
+    temporary = f"{path}.tmp"
     try:
-        with os.fdopen(file, "wb") as stream:
+        with open(temporary, "wb") as stream:
             stream.write(data)
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(temporary, path)
     except BaseException:
-        os.unlink(temporary)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
         raise
 
 

@@ -303,13 +303,16 @@ def find_network(network):
             f"{', '.join(NETWORKS)}; one of your own: module:function)"
         )
     try:
-        return getattr(importlib.import_module(module), function)
+        builder = getattr(importlib.import_module(module), function)
     except (ModuleNotFoundError, AttributeError) as error:
         raise UserValueError(f"network {network!r}: {error}") from None
     except (TypeError, ValueError):  # of import_module, for no or a relative name
         raise UserValueError(
             f"network {network!r}: {module!r} is not the name of a module"
         ) from None
+    if not callable(builder):
+        raise UserTypeError(f"network {network!r} is not a function but {builder!r}")
+    return builder
 
 
 def check_keywords(network, keywords, learn) -> None:

@@ -24,18 +24,22 @@ class Recorder(gym.Wrapper):
         self.generator_state = None
         self.reset_arguments = {}
         self.last_obs = None
+        self.total_reward = 0.0
 
     def reset(self, **kwargs):
         self.reset_arguments = {k: v for k, v in kwargs.items() if v is not None}
         self.generator_state = self.unwrapped.np_random.bit_generator.state
         self.actions = []
+        self.total_reward = 0.0
         self.last_obs, info = self.env.reset(**kwargs)
         return self.last_obs, info
 
     def step(self, action):
-        self.actions.append(action)
-        self.last_obs, *results = self.env.step(action)
-        return self.last_obs, *results
+        # A copy: the caller may write the next action into the same array.
+        self.actions.append(np.array(action))
+        self.last_obs, reward, *results = self.env.step(action)
+        self.total_reward += float(reward)
+        return self.last_obs, reward, *results
 
     def get_state(self) -> dict:
         """Returns what ``set_state`` needs; the environment has to be reset first."""
@@ -45,6 +49,7 @@ class Recorder(gym.Wrapper):
             "reset_arguments": self.reset_arguments,
             "actions": np.array(self.actions),
             "last_obs": np.array(self.last_obs),
+            "total_reward": self.total_reward,
         }
 
     def set_state(self, state) -> None:
@@ -64,7 +69,9 @@ class Recorder(gym.Wrapper):
         self.generator_state = state["generator"]
         for action in state["actions"]:
             self.step(action)
-        if not np.array_equal(self.last_obs, state["last_obs"]):
+        arrived = [(self.last_obs, state["last_obs"])]
+        arrived.append((self.total_reward, state["total_reward"]))
+        if not all(np.array_equal(a, b, equal_nan=True) for a, b in arrived):
             raise UserValueError(
                 f"{name} cannot be resumed: playing the same actions from the same "
                 "random state led elsewhere, so it must have a state of its own that "
@@ -80,6 +87,21 @@ def with_recorder(env) -> gym.Env:
             return env
         inner = inner.env
     return Recorder(env)
+
+
+def is_resumable(env) -> bool:
+    """Whether all above the Recorder in ``env`` can hand over its state or has none.
+
+    A wrapper that only changes observations, actions or rewards has none, and one of
+    another kind that has none says so by an attribute ``stateless``.
+    """
+    pure = gym.ObservationWrapper, gym.ActionWrapper, gym.RewardWrapper
+    while not isinstance(env, Recorder):
+        known = hasattr(env, "get_state") or getattr(env, "stateless", False)
+        if not (known or isinstance(env, pure)):
+            return False
+        env = env.env
+    return True
 
 
 def stateful_wrappers(env) -> list:

@@ -50,10 +50,8 @@ class Runner:
         steps, episodes, cut_short = [], [], []
         first_states = self.states
         if first_states is not None:
-            num_envs = self.env.num_envs
-            first_states = np.broadcast_to(
-                first_states, (num_envs, self.states.shape[1])
-            )
+            shape = self.env.num_envs, first_states.shape[1]
+            first_states = np.broadcast_to(first_states, shape)
         for t in range(self.nsteps):
             obs, masks = self.obs, self.dones
             actions, values, self.states, neglogps = self.model.step(
@@ -64,18 +62,24 @@ class Runner:
             )
             self.obs = backend.to_device(next_obs)
             steps.append((obs, actions, rewards, self.dones, values, neglogps, masks))
-            for i, info in enumerate(infos):
-                if "episode" in info:
-                    episodes.append(info["episode"])
-                if self.dones[i] and info.get("TimeLimit.truncated"):
-                    state = None if self.states is None else self.states[i]
-                    cut_short.append((t, i, info["terminal_observation"], state))
+            episodes += [info["episode"] for info in infos if "episode" in info]
+            limits = [
+                i
+                for i in np.flatnonzero(self.dones)
+                if infos[i].get("TimeLimit.truncated")
+            ]
+            if limits:
+                last_obs = np.array(next_obs)
+                last_obs[limits] = [infos[i]["terminal_observation"] for i in limits]
+                no_masks = np.zeros_like(self.dones)
+                values = self.model.value(last_obs, S=self.states, M=no_masks)
+                cut_short.append((t, limits, values[limits]))
         obs, actions, rewards, dones, values, neglogps, masks = zip(*steps)
         dones = np.stack(dones)
         last_values = self.model.value(self.obs, S=self.states, M=self.dones)
         next_values = np.where(dones, 0, np.stack([*values[1:], last_values]))
-        for t, i, terminal_obs, state in cut_short:
-            next_values[t, i] = self.value_of_one(terminal_obs, state)
+        for t, limits, values_there in cut_short:
+            next_values[t, limits] = values_there
         return Rollout(
             ops.stack(obs),
             np.stack(actions),
@@ -102,12 +106,3 @@ class Runner:
         self.obs = backend.to_device(state["obs"])
         self.states = state["states"]
         self.dones = state["dones"]
-
-    def value_of_one(self, obs, state) -> float:
-        """Returns the value of one observation, that of a time limit."""
-        # A whole batch, because another shape would be compiled anew.
-        num_envs = self.env.num_envs
-        obs = np.broadcast_to(obs, (num_envs, *np.shape(obs)))
-        if state is not None:
-            state = np.broadcast_to(state, (num_envs, len(state)))
-        return self.model.value(obs, S=state, M=np.zeros(num_envs, bool))[0]

@@ -1,6 +1,8 @@
 """Small parts of every training loop."""
 
 import math
+import numbers
+import secrets
 from collections import deque
 
 import keras
@@ -11,23 +13,32 @@ from baselines.common.errors import UserValueError
 
 def make_seed(seed):
     """Seeds what draws initial weights; returns the seed, a random one for None."""
-    check_range(0, 2**32 - 1, seed=seed)
     if seed is None:
-        seed = int(np.random.SeedSequence().generate_state(1)[0] >> 1)
+        seed = secrets.randbelow(2**31)
+    check_whole(0, seed=seed)
+    check_range(0, 2**32 - 1, seed=seed)
     keras.utils.set_random_seed(seed)
     return seed
+
+
+def check_whole(minimum, **arguments) -> None:
+    """Raises UserValueError for the first that is no whole number >= ``minimum``."""
+    for name, value in arguments.items():
+        if not isinstance(value, numbers.Integral):
+            raise UserValueError(f"{name} has to be a whole number, received {value!r}")
+    check_range(minimum, **arguments)
 
 
 def check_range(minimum, maximum=None, **arguments) -> None:
     """Raises UserValueError for the first argument outside [minimum, maximum].
 
-    None stands for no limit, as an argument too; infinity and NaN are refused.
+    None stands for no limit; infinity and what is no number are refused.
     """
     for name, value in arguments.items():
-        if value is None:
-            continue
-        if not math.isfinite(value):
-            raise UserValueError(f"{name} has to be finite, received {value}")
+        if not (isinstance(value, numbers.Real) and math.isfinite(value)):
+            raise UserValueError(
+                f"{name} has to be a finite number, received {value!r}"
+            )
         if minimum is not None and value < minimum:
             raise UserValueError(
                 f"{name} has to be at least {minimum}, received {value}"
@@ -38,13 +49,22 @@ def check_range(minimum, maximum=None, **arguments) -> None:
             )
 
 
+def check_gradient_limit(max_grad_norm) -> None:
+    """Raises UserValueError unless it is a number above 0, or None for no limit."""
+    if max_grad_norm is None:
+        return
+    check_range(0, max_grad_norm=max_grad_norm)
+    if max_grad_norm == 0:
+        raise UserValueError("max_grad_norm has to be above 0, or None; received 0")
+
+
 def count_updates(total_timesteps, batch_size) -> int:
     """Returns how many updates of ``batch_size`` agent steps fit.
 
     Raises:
         UserValueError: if none fits and 0 were not asked for.
     """
-    check_range(0, total_timesteps=total_timesteps)
+    check_whole(0, total_timesteps=total_timesteps)
     if 0 < total_timesteps < batch_size:
         raise UserValueError(
             f"total_timesteps (num_timesteps) is {total_timesteps}, but one update "

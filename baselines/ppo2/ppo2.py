@@ -13,7 +13,11 @@ from keras import ops
 
 from baselines import logger
 from baselines.common import backend
-from baselines.common.checkpoint import Checkpoints, VariableState
+from baselines.common.checkpoint import (
+    Checkpoints,
+    VariableState,
+    must_not_change,
+)
 from baselines.common.envs import as_vec_env
 from baselines.common.errors import UserValueError
 from baselines.common.models import check_keywords
@@ -24,7 +28,9 @@ from baselines.common.schedules import parse_schedule
 from baselines.common.training import (
     EpisodeResults,
     Shuffler,
+    check_gradient_limit,
     check_range,
+    check_whole,
     count_updates,
     make_seed,
 )
@@ -156,12 +162,13 @@ def learn(
     Raises:
         UserError: see ``common/errors.py``; before anything is written
     """
+    fixed_arguments = must_not_change(locals())
     check_keywords(network, network_kwargs, learn)
-    check_range(1, nsteps=nsteps, log_interval=log_interval)
-    check_range(1, nminibatches=nminibatches, noptepochs=noptepochs)
+    check_whole(1, nsteps=nsteps, log_interval=log_interval)
+    check_whole(1, nminibatches=nminibatches, noptepochs=noptepochs)
     check_range(0, 1, gamma=gamma, lam=lam)
-    check_range(0, save_interval=save_interval, checkpoint_interval=checkpoint_interval)
-    check_range(0, max_grad_norm=max_grad_norm)
+    check_whole(0, save_interval=save_interval, checkpoint_interval=checkpoint_interval)
+    check_gradient_limit(max_grad_norm)
     check_range(None, vf_coef=vf_coef, ent_coef=ent_coef)
     lr, cliprange = parse_schedule(lr, "lr"), parse_schedule(cliprange, "cliprange")
     seed = make_seed(seed)
@@ -247,7 +254,7 @@ def learn(
         checkpoint_interval,
         total_timesteps,
         env,
-        {**policy.description, "nsteps": nsteps},
+        {**policy.description, **fixed_arguments},
         **parts,
     )
     first_timestep = checkpoints.restore(resume)

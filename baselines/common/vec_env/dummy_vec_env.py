@@ -2,7 +2,13 @@
 
 import numpy as np
 
-from baselines.common.recorder import get_env_state, set_env_state, with_recorder
+from baselines.common.errors import UserValueError
+from baselines.common.recorder import (
+    get_env_state,
+    is_resumable,
+    set_env_state,
+    with_recorder,
+)
 from baselines.common.vec_env.vec_env import (
     VecEnv,
     check_actions,
@@ -24,6 +30,9 @@ class DummyVecEnv(VecEnv):
 
     def __init__(self, env_fns):
         self.envs = [with_recorder(env_fn()) for env_fn in env_fns]
+        if not self.envs:
+            raise UserValueError("DummyVecEnv needs at least one environment")
+        self.resumable = all(is_resumable(env) for env in self.envs)
         env = self.envs[0]
         check_equal_spaces([(e.observation_space, e.action_space) for e in self.envs])
         super().__init__(len(self.envs), env.observation_space, env.action_space)
@@ -42,9 +51,12 @@ class DummyVecEnv(VecEnv):
         self._actions = check_actions(actions, self.num_envs)
 
     def step_wait(self):
+        if self._actions is None:
+            raise RuntimeError("step_wait() needs a step_async() before it")
+        actions, self._actions = self._actions, None
         infos = []
         for i, env in enumerate(self.envs):
-            obs, reward, done, info = step_and_reset(env, self._actions[i])
+            obs, reward, done, info = step_and_reset(env, actions[i])
             self._obs[i], self._rewards[i], self._dones[i] = obs, reward, done
             infos.append(info)
         return self._obs.copy(), self._rewards.copy(), self._dones.copy(), infos

@@ -2,10 +2,12 @@
 
 import contextlib
 import os
+import pickle
 import socket
 import subprocess
 import sys
 import tempfile
+import time
 from multiprocessing.connection import Connection, wait
 
 import cloudpickle
@@ -18,6 +20,8 @@ from baselines.common.vec_env.vec_env import (
     check_actions,
     check_equal_spaces,
 )
+
+PATIENCE = 5.0  # seconds that workers have to end by themselves
 
 
 class WorkerError(RuntimeError):
@@ -66,8 +70,10 @@ class SubprocVecEnv(VecEnv):
             for part in self._slices:
                 self._workers.append(WorkerProcess(self._memory.fileno()))
                 self._workers[-1].send(("make", cloudpickle.dumps(env_fns[part])))
-            spaces = [pair for pairs in self._receive() for pair in pairs]
+            answers = [answer for part in self._receive() for answer in part]
+            spaces = [(observation, action) for observation, action, _ in answers]
             check_equal_spaces(spaces)
+            self.resumable = all(resumable for *_, resumable in answers)
             super().__init__(len(env_fns), *spaces[0])
             self._obs = self._map_observations()
         except BaseException:
@@ -102,8 +108,8 @@ class SubprocVecEnv(VecEnv):
     def step_async(self, actions):
         self._finish_step()
         actions = check_actions(actions, self.num_envs)
-        self._send([("step", actions[part]) for part in self._slices])
         self._waiting = True
+        self._send([("step", actions[part]) for part in self._slices])
 
     def step_wait(self):
         if not self._waiting:
@@ -139,8 +145,13 @@ class SubprocVecEnv(VecEnv):
     def _send(self, requests):
         if self.closed:
             raise WorkerError("this SubprocVecEnv is closed")
-        for worker, request in zip(self._workers, requests):
-            worker.send(request)
+        try:
+            for worker, request in zip(self._workers, requests):
+                worker.send(request)
+        except BaseException:
+            # Of those that were asked, nobody would take the answers.
+            self.close()
+            raise
 
     def _receive(self):
         """Returns every worker's answer, in order; raises at the first bad news."""
@@ -164,8 +175,9 @@ class SubprocVecEnv(VecEnv):
         self._waiting = False
         for worker in self._workers:
             worker.pipe.close()
+        deadline = time.monotonic() + PATIENCE
         for worker in self._workers:
-            worker.end()
+            worker.end(deadline)
         self._memory.close()
 
     def __del__(self):
@@ -207,12 +219,13 @@ class WorkerProcess:
             UserError: as it is, because its one sentence says all.
         """
         try:
-            ok, answer = self.pipe.recv()
+            message = self.pipe.recv_bytes()
         except (EOFError, OSError):
             raise WorkerError(
                 f"the worker process of environments {part.start} to {part.stop - 1} "
-                f"died with exit status {self.process.wait()}"
+                f"died with exit status {self.process.wait(PATIENCE)}"
             ) from None
+        ok, answer = pickle.loads(message)
         if not ok:
             index, raised = answer
             if isinstance(raised, UserError):
@@ -220,10 +233,10 @@ class WorkerProcess:
             raise WorkerError(f"environment {part.start + index} raised\n{raised}")
         return answer
 
-    def end(self, patience=5.0):
-        """Waits for the worker to end by itself, seconds at most, then kills it."""
+    def end(self, deadline):
+        """Waits for the worker to end by itself until then, and then kills it."""
         try:
-            self.process.wait(patience)
+            self.process.wait(max(0.0, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()

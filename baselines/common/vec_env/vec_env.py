@@ -21,10 +21,9 @@ class VecEnv(ABC):
         action_space: Gymnasium space of one environment.
     """
 
-    metadata = {"render_modes": ["human", "rgb_array"]}
-
     # A VecEnv that can be resumed has get_state(), which returns a nest of arrays
     # and JSON values, and set_state(state), which goes on there without a reset.
+    # A wrapper puts the state of the VecEnv inside it into its own.
     get_state = None
 
     def __init__(self, num_envs, observation_space, action_space):
@@ -96,12 +95,6 @@ class VecEnvWrapper(VecEnv):
 
     def step_wait(self):
         return self.venv.step_wait()
-
-    def get_state(self):
-        return self.venv.get_state()
-
-    def set_state(self, state):
-        self.venv.set_state(state)
 
     def close(self):
         self.venv.close()

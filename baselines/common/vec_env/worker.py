@@ -3,7 +3,7 @@
 ``python worker.py PIPE MEMORY``, where both arguments are file descriptors
 inherited from the parent. Requests are answered in order:
 
-    "make", env_fns         -> the observation and action space of each
+    "make", env_fns         -> (observation space, action space, resumable) of each
     "share", layout         -> observations go to the shared memory from here on
     "reset"                 -> None
     "step", actions         -> rewards, dones, infos
@@ -17,8 +17,10 @@ The program ends when the pipe closes, however the parent ended.
 import sys
 
 if __name__ == "__main__":
-    # The folder of this file; the parent's own search path comes behind it.
-    del sys.path[0]
+    # The folder of this file, unless PYTHONSAFEPATH is set; the parent's own search
+    # path comes behind it.
+    if sys.path[0] == __file__.rpartition("/")[0]:
+        del sys.path[0]
 
 import contextlib
 import mmap
@@ -32,7 +34,12 @@ import cloudpickle
 import numpy as np
 
 from baselines.common.errors import UserError
-from baselines.common.recorder import get_env_state, set_env_state, with_recorder
+from baselines.common.recorder import (
+    get_env_state,
+    is_resumable,
+    set_env_state,
+    with_recorder,
+)
 from baselines.common.vec_env.vec_env import step_and_reset
 
 
@@ -58,7 +65,10 @@ class Worker:
         if "cv2" in sys.modules:
             # There is a worker for every core already.
             sys.modules["cv2"].setNumThreads(1)
-        return [(env.observation_space, env.action_space) for env in self.envs]
+        return [
+            (env.observation_space, env.action_space, is_resumable(env))
+            for env in self.envs
+        ]
 
     def share(self, shape, dtype, start):
         memory = mmap.mmap(self.memory_fd, 0)
