@@ -243,7 +243,7 @@ def configure(dir=None, format_strs=None, config=None) -> None:
         dir = os.path.join(tempfile.gettempdir(), name)
     if format_strs is None:
         names = os.environ.get("OPENAI_LOG_FORMAT", "stdout,log,csv")
-        format_strs = names.split(",") if names else []
+        format_strs = [name.strip() for name in names.split(",") if name.strip()]
     for name in format_strs:
         if name not in OUTPUTS:
             raise UserValueError(

@@ -197,7 +197,10 @@ def resume_parser():
 def import_learn(module):
     """Returns the algorithm's ``learn``; imports Keras."""
     cli.import_quietly("baselines.common.backend")
-    return importlib.import_module(module).learn
+    learn = getattr(importlib.import_module(module), "learn", None)
+    if not callable(learn):
+        raise UserTypeError(f"the algorithm {module} has no function learn()")
+    return learn
 
 
 def parse(argv):
@@ -472,6 +475,7 @@ def versions() -> dict:
 def tell_what_next(config, model_path) -> None:
     """Prints where things are and how to go on."""
     resume = command_line([f"--resume={logger.get_dir()}"])
+    resume = resume.replace("python", shlex.quote(sys.executable), 1)
     longer = 10 * config["arguments"]["num_timesteps"]
     command = command_of_model(config["command"], model_path)
     logger.log(
@@ -492,7 +496,8 @@ def command_of_model(command, model_path) -> str:
             next(words)  # The value is a word of its own.
         elif word.split("=")[0] not in (*left_out, "--play"):
             kept.append(word)
-    return shlex.join([*kept, f"--load_path={model_path}"])
+    # The interpreter that has this package, which "python" may not be.
+    return shlex.join([sys.executable, *kept[1:], f"--load_path={model_path}"])
 
 
 def check_display() -> None:

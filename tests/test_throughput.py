@@ -50,7 +50,8 @@ def test_every_algorithm_is_measured(alg, capsys):
         assert words in table
     if sys.platform == "linux":
         assert 100 < figures["peak_megabytes"] < 4000
-        assert all(5 < worker < 80 for worker in figures["peak_megabytes_of_workers"])
+        assert len(figures["peak_megabytes_of_workers"]) == 2
+        assert all(5 < size < 200 for size in figures["peak_megabytes_of_workers"])
 
 
 @pytest.mark.parametrize("alg", list_algorithms())

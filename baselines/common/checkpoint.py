@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import re
+import shlex
 import signal
 
 import numpy as np
@@ -106,7 +107,10 @@ class Checkpoints:
             return
         name = signal.Signals(self.signal).name
         run_folder = os.path.dirname(self.folder)
-        logger.log(f"{name} after {num_timesteps} agent steps; resume {run_folder}")
+        logger.log(
+            f"{name} after {num_timesteps} agent steps; go on by "
+            f"--resume={shlex.quote(run_folder)}"
+        )
         if self.signal == signal.SIGINT:
             raise KeyboardInterrupt
         raise SystemExit(128 + self.signal)
@@ -209,6 +213,8 @@ class Checkpoints:
     def _say_where(self, folder, old_total):
         done, total = self.num_timesteps, self.total_timesteps
         logger.log(f"resuming {folder} at {done} of {total} agent steps")
+        if done == total:
+            logger.log("It is finished; a larger --num_timesteps trains it longer.")
         if total != old_total:
             logger.log(
                 f"It was meant to have {old_total}. Schedules now span {total}: they "

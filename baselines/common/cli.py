@@ -217,6 +217,8 @@ def import_quietly(module):
         os.dup2(notes.fileno(), 2)
         try:
             importlib.import_module(module)
+        except UserError:
+            raise
         except BaseException:
             notes.seek(0)
             os.write(stderr, notes.read())

@@ -16,8 +16,13 @@ import inspect
 import keras
 from keras import layers, ops
 
-from baselines.common.envs import is_image
-from baselines.common.errors import UserTypeError, UserValueError, suggest
+from baselines.common.envs import first_line, is_image
+from baselines.common.errors import (
+    UserError,
+    UserTypeError,
+    UserValueError,
+    suggest,
+)
 
 GAIN = 2**0.5  # of orthogonal weights before a ReLU; OpenAI Baselines' for tanh too
 
@@ -313,6 +318,26 @@ def find_network(network):
     if not callable(builder):
         raise UserTypeError(f"network {network!r} is not a function but {builder!r}")
     return builder
+
+
+def build_network(network, keywords):
+    """Returns a new network.
+
+    Args:
+        network: as in ``find_network``.
+        keywords: a dict of the builder's arguments, or None.
+
+    Raises:
+        UserValueError: if the builder fails.
+    """
+    try:
+        return find_network(network)(**keywords or {})
+    except UserError:
+        raise
+    except Exception as error:
+        raise UserValueError(
+            f"the network {network!r} cannot be built: {first_line(error)}"
+        ) from error
 
 
 def check_keywords(network, keywords, learn) -> None:

@@ -9,7 +9,7 @@ from baselines.common import backend
 from baselines.common.distributions import make_distribution
 from baselines.common.envs import first_line, is_image
 from baselines.common.errors import UserError, UserTypeError, UserValueError
-from baselines.common.models import dense, find_network
+from baselines.common.models import build_network, dense
 from baselines.common.running_moments import RunningMoments
 from baselines.common.tensors import load_tensors, save_tensors
 
@@ -56,13 +56,12 @@ class Policy:
         self.rng = np.random.default_rng(seed)
         self.distribution = make_distribution(action_space)
         self.scale = make_scaling(observation_space)
-        build = find_network(network)
         # Of recurrent networks: zeros [1, S], for any number of environments.
         self.initial_state = None
         self.parts = {}
         if normalize_observations:
             self.parts["normalizer"] = make_normalizer(observation_space)
-        self.parts["network"] = build(**network_kwargs or {})
+        self.parts["network"] = build_network(network, network_kwargs)
         self.parts["pi"] = self.distribution.head()
         state_size = getattr(self.parts["network"], "state_size", None)
         if state_size is not None:
@@ -73,7 +72,7 @@ class Policy:
                     "be 'shared'"
                 )
         if value_network == "copy":
-            self.parts["value_network"] = build(**network_kwargs or {})
+            self.parts["value_network"] = build_network(network, network_kwargs)
         elif value_network != "shared":
             raise UserValueError(
                 "value_network has to be 'shared' or 'copy', received "

@@ -17,8 +17,8 @@ def make_seed(seed):
         seed = secrets.randbelow(2**31)
     check_whole(0, seed=seed)
     check_range(0, 2**32 - 1, seed=seed)
-    keras.utils.set_random_seed(seed)
-    return seed
+    keras.utils.set_random_seed(int(seed))
+    return int(seed)
 
 
 def check_whole(minimum, **arguments) -> None:

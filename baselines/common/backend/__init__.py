@@ -11,9 +11,17 @@ framework, all with these functions:
 ``variables`` are all Keras variables that the function reads or writes.
 """
 
-import keras
+import os
 
-from baselines.common.errors import UserValueError
+from baselines.common.errors import MissingDependency, UserValueError
+
+try:
+    import keras
+except ImportError as error:
+    raise MissingDependency(
+        f"Keras cannot be imported: {error} (KERAS_BACKEND is "
+        f"{os.environ.get('KERAS_BACKEND', 'not set')})"
+    ) from error
 
 if keras.backend.backend() != "tensorflow":
     raise UserValueError(
