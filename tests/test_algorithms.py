@@ -292,3 +292,79 @@ def test_learns_in_worker_processes(learn, small):
     env_fns = [lambda: make_env("CartPole-v1", seed=0) for _ in range(3)]
     with SubprocVecEnv(env_fns) as env:
         learn(**small, env=env, network="mlp", total_timesteps=200)
+
+
+def test_ppo2_plays_in_eval_env_and_saves_models(tmp_path):
+    from baselines.ppo2 import learn
+
+    settings = dict(nsteps=50, nminibatches=2, noptepochs=1, network="mlp")
+    arguments = dict(**settings, save_interval=2, log_interval=1)
+    with logger.scoped_configure(str(tmp_path / "evaluated"), ["csv"]):
+        learn(
+            env=cartpoles(),
+            eval_env=cartpoles(seed=9),
+            total_timesteps=400,
+            **arguments,
+        )
+    rows = read_rows(tmp_path / "evaluated")
+    assert 9 < float(rows[-1]["eval_eplenmean"]) < 500
+    assert float(rows[-1]["eval_eprewmean"]) == float(rows[-1]["eval_eplenmean"])
+    saved = sorted(os.listdir(tmp_path / "evaluated" / "models"))
+    assert saved == ["00002.safetensors", "00004.safetensors"]
+
+
+def test_first_minibatch_of_ppo2_has_ratio_1(tmp_path):
+    from baselines.ppo2 import learn
+
+    learn(
+        env=cartpoles(),
+        network="mlp",
+        nsteps=50,
+        nminibatches=1,
+        noptepochs=1,
+        total_timesteps=500,
+        log_interval=1,
+    )
+    rows = read_rows(tmp_path / "log")
+    assert len(rows) == 5
+    for row in rows:
+        assert float(row["clipfrac"]) == 0
+        assert float(row["approxkl"]) < 1e-10
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        (dict(nsteps=5, nminibatches=4), r"divide 10 \(num_env 2 x nsteps 5\)"),
+        (dict(network="lstm", nminibatches=4), r"divide 2 .*whole sequences"),
+        (dict(network="lstm", value_network="copy"), "cannot have value_network"),
+        (dict(lr="fast"), "lr has to be a number"),
+        (dict(cliprange="liner:0.2"), "did you mean 'linear'"),
+    ],
+)
+def test_what_ppo2_cannot_do_is_said(settings, words):
+    from baselines.ppo2 import learn
+
+    with pytest.raises(UserValueError, match=words):
+        learn(env=cartpoles(), **{"network": "mlp", **settings})
+
+
+@pytest.mark.parametrize("network", ["lstm", "lnlstm"])
+def test_training_sees_what_acting_saw(network):
+    """A whole recurrent rollout gives the values that single steps gave."""
+    from baselines.common.policies import Policy
+    from baselines.common.runners import Runner
+
+    env = cartpoles(num_env=3)
+    policy = Policy(env.observation_space, env.action_space, network, seed=0)
+    runner = Runner(env, policy, nsteps=40)
+    for _ in range(2):  # The second begins in the middle of episodes.
+        rollout = runner.run()
+        assert rollout.masks.any()
+        params, values = policy(rollout.obs, rollout.states, rollout.masks)
+        values = np.asarray(values).reshape(40, 3)
+        np.testing.assert_allclose(values, rollout.values, atol=1e-5)
+        actions = rollout.actions.reshape(-1)
+        neglogps = np.asarray(policy.distribution.neglogp(params, actions))
+        neglogps = neglogps.reshape(40, 3)
+        np.testing.assert_allclose(neglogps, rollout.neglogps, atol=1e-5)

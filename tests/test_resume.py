@@ -93,11 +93,17 @@ def test_interrupted_run_goes_on_as_if_it_had_not_been(updates):
     assert results("cut") == results("whole")
 
 
-@pytest.mark.parametrize("env_id", ["CartPole-v1", "Pendulum-v1"])
-def test_interrupted_ppo2_goes_on_as_if_it_had_not_been(env_id):
-    arguments = f"--alg=ppo2 --env={env_id} --num_env=2 --nsteps=25 --nminibatches=2 "
-    arguments += "--noptepochs=2 --value_network=copy --normalize_observations "
-    arguments += "--num_timesteps=2000 --seed=1 "
+@pytest.mark.parametrize(
+    "settings",
+    [
+        "CartPole-v1 --value_network=copy",
+        "Pendulum-v1 --value_network=copy --normalize_observations",
+        "CartPole-v1 --network=lnlstm --value_network=shared",
+    ],
+)
+def test_interrupted_ppo2_goes_on_as_if_it_had_not_been(settings):
+    arguments = f"--alg=ppo2 --env={settings} --num_env=2 --nsteps=25 "
+    arguments += "--nminibatches=2 --noptepochs=2 --num_timesteps=2000 --seed=1 "
     arguments += "--log_interval=3 --checkpoint_interval=200"
     run.main(f"{arguments} --log_path=whole".split())
     with killed_after(23):

@@ -178,7 +178,7 @@ def learn(
         logger.get_dir(),
         checkpoint_interval,
         total_timesteps,
-        env,
+        [env],
         {**policy.description, **fixed_arguments},
         policy=policy,
         optimizer=VariableState(optimizer.variables),

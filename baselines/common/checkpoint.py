@@ -50,19 +50,19 @@ class Checkpoints:
         folder: the run's log folder; None to save nothing.
         interval: agent steps from one checkpoint to the next; 0 for none.
         total_timesteps: agent steps that the run is meant to have.
-        env: the VecEnv that is trained in.
+        envs: the VecEnv that is trained in, and others whose state is kept.
         description: JSON values that a checkpoint has to agree in, such as the
             algorithm and the shapes.
         parts: objects with ``get_state`` and ``set_state`` by name. A state is
             a nest of dicts and lists of arrays and JSON values.
     """
 
-    def __init__(self, folder, interval, total_timesteps, env, description, **parts):
+    def __init__(self, folder, interval, total_timesteps, envs, description, **parts):
         self.folder = folder and os.path.join(folder, "checkpoints")
         self.interval = interval if folder else 0
         self.total_timesteps = total_timesteps
-        self.env = env
-        num_envs = env.num_envs
+        self.envs = envs
+        num_envs = envs[0].num_envs
         self.description = {"format": FORMAT, **description, "num_envs": num_envs}
         # The log comes last, because restoring anything else may still fail.
         self.parts = {**parts, "logger": logger}
@@ -164,15 +164,16 @@ class Checkpoints:
             UserValueError: if the checkpoint does not fit this run, or none is
                 whole.
         """
+        resumable = all(is_resumable(env) for env in self.envs)
         if folder is None:
             logger.open_files()
             if self.total_timesteps > 0:
                 self._remove_all()
-            if self.interval and not is_resumable(self.env):
+            if self.interval and not resumable:
                 self.interval = 0
                 logger.warn(NOT_RESUMABLE, "No checkpoints are written.")
             return 0
-        if not is_resumable(self.env):
+        if not resumable:
             raise UserTypeError(NOT_RESUMABLE)
         folder = os.path.expanduser(folder)
         if not os.path.isdir(folder):

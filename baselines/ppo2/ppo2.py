@@ -168,6 +168,8 @@ def learn(
     check_whole(1, nminibatches=nminibatches, noptepochs=noptepochs)
     check_range(0, 1, gamma=gamma, lam=lam)
     check_whole(0, save_interval=save_interval, checkpoint_interval=checkpoint_interval)
+    if save_interval and logger.get_dir() is None:
+        raise UserValueError("save_interval needs a log folder: logger.configure(dir)")
     check_gradient_limit(max_grad_norm)
     check_range(None, vf_coef=vf_coef, ent_coef=ent_coef)
     lr, cliprange = parse_schedule(lr, "lr"), parse_schedule(cliprange, "cliprange")
@@ -245,15 +247,17 @@ def learn(
         episodes=episodes,
         shuffler=shuffler,
     )
+    envs = [env]
     if eval_env is not None:
-        eval_runner = Runner(as_vec_env(eval_env, seed), policy, nsteps)
+        envs.append(as_vec_env(eval_env, seed))
+        eval_runner = Runner(envs[-1], policy, nsteps)
         eval_episodes = EpisodeResults()
         parts |= dict(eval_runner=eval_runner, eval_episodes=eval_episodes)
     checkpoints = Checkpoints(
         logger.get_dir(),
         checkpoint_interval,
         total_timesteps,
-        env,
+        envs,
         {**policy.description, **fixed_arguments},
         **parts,
     )
