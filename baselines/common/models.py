@@ -216,20 +216,21 @@ class Recurrent(layers.Layer):
         x = self._norm(0, self.input_gates(x))
         x = ops.reshape(x, (length, batch, 4 * self.nlstm))
         going_on = ops.expand_dims(1.0 - ops.cast(masks, "float32"), -1)
-        memory, output = ops.split(states, 2, axis=-1)
-        outputs = []
-        for t in range(length):
-            memory, output = self._step(
-                x[t], memory * going_on[t], output * going_on[t]
-            )
-            outputs.append(output)
-        return ops.stack(outputs), ops.concatenate([memory, output], axis=-1)
+        # The weights' gradients of an unrolled loop would be added up in an order
+        # that differs from run to run on TensorFlow.
+        last_states, all_states = ops.scan(self._step, states, (x, going_on))
+        return all_states[..., self.nlstm :], last_states
 
-    def _step(self, x, memory, output):
+    def _step(self, state, inputs):
+        """Returns the next state, to carry on and to collect."""
+        x, going_on = inputs
+        memory, output = ops.split(state * going_on, 2, axis=-1)
         gates = x + self._norm(1, self.output_gates(output))
         i, f, o, candidate = ops.split(gates, 4, axis=-1)
         memory = ops.sigmoid(f) * memory + ops.sigmoid(i) * ops.tanh(candidate)
-        return memory, ops.sigmoid(o) * ops.tanh(self._norm(2, memory))
+        output = ops.sigmoid(o) * ops.tanh(self._norm(2, memory))
+        state = ops.concatenate([memory, output], axis=-1)
+        return state, state
 
     def _norm(self, i, x):
         return self.norms[i](x) if self.norms else x
