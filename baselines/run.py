@@ -38,7 +38,7 @@ from baselines.common.errors import (
     suggest,
 )
 from baselines.common.files import check_writable
-from baselines.common.vec_env import VecFrameStack, VecNormalize
+from baselines.common.vec_env import VecFrameStack, VecNormalize, clip_actions
 
 # What main() itself gives to learn(), from arguments that all algorithms share.
 SHARED = {"env", "network", "seed", "total_timesteps", "load_path", "resume"}
@@ -291,8 +291,9 @@ def shared_parser(add_help=True):
     )
     add(
         "--network",
-        help="mlp, cnn, cnn_small, conv_only, or module:function (default: the "
-        "algorithm's for this kind of environment, else cnn for images and mlp)",
+        help="a function of common/models.py, such as mlp, cnn, lstm or cnn_lstm, or "
+        "module:function (default: the algorithm's for this kind of environment, else "
+        "cnn for images and mlp)",
     )
     add("--gamestate", help="state of a retro game to start in")
     add(
@@ -525,7 +526,7 @@ def play(model, env, games=None) -> None:
     with contextlib.suppress(KeyboardInterrupt):
         while games is None or played < games:
             actions, _, states, _ = model.step(obs, S=states, M=dones)
-            obs, _, dones, infos = env.step(actions)
+            obs, _, dones, infos = env.step(clip_actions(actions, env.action_space))
             if "episode" in infos[0]:
                 played += 1
                 episode = infos[0]["episode"]

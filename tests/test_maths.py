@@ -12,13 +12,13 @@ from baselines.a2c.a2c import a2c_loss
 from baselines.common import backend
 from baselines.common.distributions import (
     Categorical,
-    clip_actions,
     make_distribution,
 )
 from baselines.common.errors import UserTypeError, UserValueError
 from baselines.common.optimizers import RMSprop
 from baselines.common.returns import explained_variance, gae, n_step
 from baselines.common.schedules import SCHEDULES, find_schedule, parse_schedule
+from baselines.common.vec_env import clip_actions
 from baselines.ppo2.ppo2 import ppo2_loss
 
 LOG_2, LOG_3 = math.log(2), math.log(3)

@@ -9,10 +9,14 @@ from pathlib import Path
 import pytest
 
 from baselines import run
+from baselines.bench import throughput
 from baselines.common.errors import UserFileError
 
 README = (Path(__file__).parent.parent / "README.md").read_text()
 COMMANDS = re.findall(r"^(?:\S*/)?python -m baselines\.run (.*)$", README, re.M)
+BENCH_COMMANDS = re.findall(
+    r"^python -m baselines\.bench\.throughput (.*)$", README, re.M
+)
 SNIPPETS = re.findall(r"^```python\n(.*?)^```", README, re.M | re.S)
 
 
@@ -44,7 +48,14 @@ def test_command_line_is_understood(command, monkeypatch, tmp_path):
         run.parse(shlex.split(command))
 
 
+@pytest.mark.parametrize("command", BENCH_COMMANDS)
+def test_bench_command_line_is_understood(command):
+    args, others = throughput.make_parser().parse_known_args(shlex.split(command))
+    run.parse([f"--alg={args.alg}", f"--env={args.env}", *others])
+
+
 def test_there_are_commands_and_snippets():
+    assert len(BENCH_COMMANDS) >= 2
     assert len(COMMANDS) >= 5
     assert len(SNIPPETS) >= 1
 

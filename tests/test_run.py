@@ -7,7 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from gymnasium import spaces
 
 import baselines
 from baselines import logger, run
@@ -292,11 +294,14 @@ def test_train_save_load_and_play(capfd, monkeypatch):
 
 def test_play_carries_recurrent_state_and_shows_the_raw_score(capfd):
     class Env:
+        action_space = spaces.Box(-1, 1, (1,))
+
         def reset(self):
             self.t = 0
             return [0]
 
         def step(self, actions):
+            np.testing.assert_array_equal(actions, [[1]])  # drawn 3, clipped
             self.t += 1
             done = self.t % 2 == 0
             info = {"episode": {"r": 21.0, "l": 2}} if done else {}
@@ -308,7 +313,7 @@ def test_play_carries_recurrent_state_and_shows_the_raw_score(capfd):
 
         def step(self, obs, S, M):
             self.seen.append((S, bool(M[0])))
-            return [0], None, f"after {obs[0]}", None
+            return np.array([[3.0]]), None, f"after {obs[0]}", None
 
     run.play(Model(), Env(), games=2)
     assert Model.seen == [

@@ -21,7 +21,7 @@ from baselines.common.models import check_keywords
 from baselines.common.optimizers import RMSprop
 from baselines.common.policies import Policy
 from baselines.common.returns import explained_variance, n_step
-from baselines.common.runners import Runner
+from baselines.common.runners import Runner, flatten
 from baselines.common.schedules import find_schedule
 from baselines.common.training import (
     EpisodeResults,
@@ -222,8 +222,3 @@ def learn(
             if stop:
                 break
     return policy
-
-
-def flatten(x):
-    """[T, N, ...] to [T * N, ...]."""
-    return ops.reshape(x, (-1, *x.shape[2:]))

@@ -33,7 +33,7 @@ from baselines.common import cli
 from baselines.common.envs import find_spec
 from baselines.common.errors import UserValueError
 from baselines.common.files import check_writable
-from baselines.common.vec_env import VecEnv
+from baselines.common.vec_env import VecEnvWrapper
 from baselines.common.vec_env.subproc_vec_env import available_cores
 
 PEERS = {"sb3": StableBaselines3Peer, "ale": AlePeer}
@@ -51,7 +51,7 @@ MEANINGLESS = {  # arguments of baselines.run
 }
 
 
-class RememberedVecEnv(VecEnv):
+class RememberedVecEnv(VecEnvWrapper):
     """Plays some steps of another VecEnv again and again, so that they cost nothing.
 
     Args:
@@ -60,7 +60,7 @@ class RememberedVecEnv(VecEnv):
     """
 
     def __init__(self, env, num_steps=32):
-        super().__init__(env.num_envs, env.observation_space, env.action_space)
+        super().__init__(env)
         self.first_obs = env.reset()
         self.steps = []
         for _ in range(num_steps):
@@ -78,12 +78,6 @@ class RememberedVecEnv(VecEnv):
     def step_wait(self):
         self.last_step_ended = time.perf_counter()
         return self.steps[self.count % len(self.steps)]
-
-    def get_images(self):
-        raise NotImplementedError
-
-    def close(self):
-        pass
 
 
 class Bench:

@@ -125,7 +125,7 @@ class DiagGaussian:
     """Continuous actions [B, *shape] with a mean and a log deviation each.
 
     The log deviations do not depend on the observation. Actions are not clipped
-    here: who steps the environment clips them (``clip_actions``), so that
+    here: who steps the environment clips them (``vec_env.clip_actions``), so that
     likelihoods are those of what was drawn.
     """
 
@@ -207,10 +207,3 @@ def make_distribution(space):
         f"the action space {space} is not supported; it has to be Discrete, "
         "MultiDiscrete, MultiBinary or a Box of floats"
     )
-
-
-def clip_actions(actions, space) -> np.ndarray:
-    """Returns actions [N, ...] as the environment may take them: Box within bounds."""
-    if isinstance(space, spaces.Box):
-        return np.clip(actions, space.low, space.high)
-    return actions

@@ -6,7 +6,7 @@ import numpy as np
 from keras import ops
 
 from baselines.common import backend
-from baselines.common.distributions import clip_actions
+from baselines.common.vec_env import clip_actions
 
 
 class Rollout(NamedTuple):
@@ -106,3 +106,8 @@ class Runner:
         self.obs = backend.to_device(state["obs"])
         self.states = state["states"]
         self.dones = state["dones"]
+
+
+def flatten(x):
+    """Returns a field of a rollout, [T, N, ...], as [T * N, ...]."""
+    return ops.reshape(x, (-1, *x.shape[2:]))

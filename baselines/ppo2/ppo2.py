@@ -23,7 +23,7 @@ from baselines.common.errors import UserValueError
 from baselines.common.models import check_keywords
 from baselines.common.policies import Policy
 from baselines.common.returns import explained_variance, gae
-from baselines.common.runners import Runner
+from baselines.common.runners import Runner, flatten
 from baselines.common.schedules import parse_schedule
 from baselines.common.training import (
     EpisodeResults,
@@ -325,8 +325,3 @@ def learn(
             if stop:
                 break
     return policy
-
-
-def flatten(x):
-    """[T, N, ...] to [T * N, ...]."""
-    return ops.reshape(x, (-1, *x.shape[2:]))

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 
 import numpy as np
+from gymnasium import spaces
 
 from baselines.common.errors import UserValueError
 
@@ -150,6 +151,13 @@ def check_actions(actions, num_envs) -> np.ndarray:
             f"expected an action for each of {num_envs} environments, received "
             f"{len(actions)}"
         )
+    return actions
+
+
+def clip_actions(actions, space) -> np.ndarray:
+    """Returns actions [N, ...] as the environment may take them: Box within bounds."""
+    if isinstance(space, spaces.Box):
+        return np.clip(actions, space.low, space.high)
     return actions
 
 
