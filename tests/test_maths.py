@@ -305,6 +305,22 @@ def test_value_and_grad():
         np.testing.assert_allclose(gradients[0], [12.0])
 
 
+def test_scan_takes_slices_in_turn_and_keeps_what_they_write():
+    variable = keras.Variable([1.0])
+
+    def fn(x, y):
+        variable.assign(variable * x + y)
+        return {"variable": ops.sum(variable), "x": x}
+
+    xs, y = np.array([2, 3, 5], np.float32), np.float32(1)
+    for _ in range(2):
+        variable.assign([1.0])
+        results = backend.scan(fn, [variable])(xs, y)
+        np.testing.assert_allclose(results["variable"], [3, 10, 51])
+        np.testing.assert_allclose(results["x"], xs)
+        assert float(variable[0]) == 51
+
+
 @pytest.mark.parametrize(
     ("value", "half_way"),
     [

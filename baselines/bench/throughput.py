@@ -215,18 +215,22 @@ def counted_uploads():
         count(array)
         return original(array)
 
-    def compile(fn, variables, original=backend.compile):
-        compiled = original(fn, variables)
+    def counted(compiler):
+        def compile(fn, variables):
+            compiled = compiler(fn, variables)
 
-        def call(*arguments):
-            count(*arguments)
-            return compiled(*arguments)
+            def call(*arguments):
+                count(*arguments)
+                return compiled(*arguments)
 
-        return call
+            return call
+
+        return compile
 
     with (
         replaced(backend, "to_device", to_device),
-        replaced(backend, "compile", compile),
+        replaced(backend, "compile", counted(backend.compile)),
+        replaced(backend, "scan", counted(backend.scan)),
     ):
         yield uploaded
 

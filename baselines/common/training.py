@@ -101,9 +101,9 @@ class Shuffler:
         # Not the policy's numbers, which the same seed alone would give.
         self.rng = np.random.default_rng([seed, 1])
 
-    def minibatches(self, size, count) -> list:
-        """Returns ``count`` index arrays that together hold 0 to ``size`` - 1 once."""
-        return np.split(self.rng.permutation(size), count)
+    def minibatches(self, size, count) -> np.ndarray:
+        """Returns indices [count, size / count] that hold 0 to ``size`` - 1 once."""
+        return self.rng.permutation(size).reshape(count, -1)
 
     def get_state(self) -> dict:
         return self.rng.bit_generator.state

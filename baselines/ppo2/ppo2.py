@@ -225,7 +225,7 @@ def learn(
         samples = (ops.take(flatten(x), indices, axis=0) for x in batch)
         return states, *(ops.expand_dims(x, 0) for x in samples)
 
-    def update(learning_rate, cliprange, indices, *batch):
+    def minibatch_update(indices, learning_rate, cliprange, *batch):
         states, obs, masks, *batch = minibatch(indices, *batch)
         batch = [flatten(x) for x in batch]
         (_, metrics), gradients = loss_and_gradients(
@@ -235,7 +235,7 @@ def learn(
         optimizer.apply(gradients, variables)
         return metrics
 
-    update = backend.compile(update, [*policy.variables, *optimizer.variables])
+    update = backend.scan(minibatch_update, [*policy.variables, *optimizer.variables])
     num_updates = count_updates(total_timesteps, batch_size)
     episodes = EpisodeResults()
     runner = Runner(env, policy, nsteps)
@@ -280,24 +280,23 @@ def learn(
                 lam,
             )
             returns = advantages + rollout.values
-            batch = [
-                backend.to_device(x)
-                for x in (
-                    rollout.masks,
-                    rollout.actions,
-                    rollout.neglogps,
-                    rollout.values,
-                    advantages,
-                    returns,
-                )
-            ]
-            metrics = [
-                update(
-                    learning_rate, clip, indices, rollout.states, rollout.obs, *batch
-                )
+            epochs = [
+                shuffler.minibatches(num_samples, nminibatches)
                 for _ in range(noptepochs)
-                for indices in shuffler.minibatches(num_samples, nminibatches)
             ]
+            metrics = update(
+                np.concatenate(epochs),
+                learning_rate,
+                clip,
+                rollout.states,
+                rollout.obs,
+                rollout.masks,
+                rollout.actions,
+                rollout.neglogps,
+                rollout.values,
+                advantages,
+                returns,
+            )
             policy.observe(rollout.obs)
             if eval_env is not None:
                 eval_episodes.extend(eval_runner.run().episodes)
@@ -314,8 +313,8 @@ def learn(
                 logger.logkv(
                     "explained_variance", explained_variance(rollout.values, returns)
                 )
-                for key in metrics[0]:
-                    logger.logkv(key, float(np.mean([float(m[key]) for m in metrics])))
+                for key, values in metrics.items():
+                    logger.logkv(key, float(np.mean(values)))
                 logger.dumpkvs()
             if save_interval and nupdates % save_interval == 0:
                 name = f"{nupdates:05d}.safetensors"

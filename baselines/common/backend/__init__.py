@@ -5,6 +5,7 @@ not cover (compiling, gradients, copies to the device) has one file for each
 framework, all with these functions:
 
     compile(fn, variables)              fn as one call of the framework
+    scan(fn, variables)                 fn for one slice after another, in one call
     value_and_grad(loss_fn, variables)  -> ((loss, metrics), gradients)
     to_device(array)                    a copy of a NumPy array on the device
 
@@ -31,8 +32,9 @@ if keras.backend.backend() != "tensorflow":
 
 from baselines.common.backend.tensorflow import (
     compile,
+    scan,
     to_device,
     value_and_grad,
 )
 
-__all__ = ["compile", "to_device", "value_and_grad"]
+__all__ = ["compile", "scan", "to_device", "value_and_grad"]

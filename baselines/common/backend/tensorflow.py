@@ -1,5 +1,6 @@
 """TensorFlow under Keras."""
 
+import keras
 import tensorflow as tf
 
 # XLA fuses what a GPU would launch one by one; on a CPU it is twice as slow as
@@ -15,6 +16,36 @@ def compile(fn, variables):
         variables: not needed here; TensorFlow finds them itself.
     """
     return tf.function(fn, jit_compile=USE_XLA)
+
+
+def scan(fn, variables):
+    """Returns ``fn`` called for one slice after another, as one compiled call.
+
+    Args:
+        fn: a function of a slice and of other arguments; returns arrays, or nested
+            tuples and dicts of them.
+        variables: not needed here; TensorFlow finds them itself.
+
+    Returns:
+        A function of an array [K, ...], whose K slices ``fn`` is given in turn, and
+        of the other arguments, which every call gets; it returns what ``fn``
+        returned, each array with a first axis K.
+    """
+
+    def scanned(xs, *args):
+        signature = keras.tree.map_structure(
+            lambda x: tf.TensorSpec(x.shape, x.dtype),
+            tf.function(fn).get_concrete_function(xs[0], *args).structured_outputs,
+        )
+        # One at a time, as each reads the variables that the last one wrote.
+        return tf.map_fn(
+            lambda x: fn(x, *args),
+            xs,
+            parallel_iterations=1,
+            fn_output_signature=signature,
+        )
+
+    return compile(scanned, variables)
 
 
 def value_and_grad(loss_fn, variables):
