@@ -42,7 +42,7 @@ from baselines.common.vec_env import VecFrameStack, VecNormalize, clip_actions
 
 # What main() itself gives to learn(), from arguments that all algorithms share.
 SHARED = {"env", "network", "seed", "total_timesteps", "load_path", "resume"}
-FRAME_STACK = {"atari": 4}  # by environment type
+FRAME_STACK = {"atari": 4, "retro": 4}  # by environment type
 SCALED_REWARDS = {"mujoco"}  # environment types, as in OpenAI Baselines
 FORMAT = 1  # of config.json
 KEPT_ARGUMENTS = (
@@ -52,12 +52,13 @@ KEPT_ARGUMENTS = (
     "num_env",
     "num_timesteps",
     "reward_scale",
+    "gamestate",
     "seed",
     "save_path",
     "log_path",
     "play",
 )
-VERSIONS_OF = "tensorflow", "keras", "gymnasium", "ale-py", "numpy"
+VERSIONS_OF = "tensorflow", "keras", "gymnasium", "ale-py", "stable-retro", "numpy"
 
 
 def main(argv=None):
@@ -98,6 +99,7 @@ def run(argv):
             num_env=args.num_env,
             seed=args.seed,
             reward_scale=args.reward_scale,
+            gamestate=args.gamestate,
             log_dir=logger.get_dir() if training else None,
         )
         stack.callback(env.close)
@@ -109,9 +111,12 @@ def run(argv):
         elif args.save_path is not None:
             model.save(args.save_path)
     if args.play:
-        env_kwargs = {"render_mode": "human"}
         with build_env(
-            spec, args.env_type, seed=args.seed, env_kwargs=env_kwargs
+            spec,
+            args.env_type,
+            seed=args.seed,
+            gamestate=args.gamestate,
+            env_kwargs={"render_mode": "human"},
         ) as env:
             play(model, env)
     return model
@@ -228,7 +233,7 @@ def parse(argv):
             check_env_type(early.env_type)
         defaults = find_defaults(module, early.env_type)
         if not wants_help:
-            check_shared(early, spec)
+            check_shared(early)
         network = network or defaults.get("network") or network_for(spec, early)
     learn = import_learn(module)
     from baselines.common.models import find_network
@@ -295,7 +300,7 @@ def shared_parser(add_help=True):
         "module:function (default: the algorithm's for this kind of environment, else "
         "cnn for images and mlp)",
     )
-    add("--gamestate", help="state of a retro game to start in")
+    add("--gamestate", help="state that a retro game starts in (default: its own)")
     add(
         "--num_env",
         type=count_parser(minimum=1),
@@ -420,15 +425,10 @@ def check_env_type(env_type) -> None:
         )
 
 
-def check_shared(args, spec) -> None:
+def check_shared(args) -> None:
     """Raises if an argument cannot be used with the others or on this machine."""
     if args.save_video_interval != 0 or args.save_video_length != 200:
         raise UserValueError("recording videos is not implemented yet")
-    if args.gamestate is not None:
-        raise UserValueError(
-            f"--gamestate is for retro games, which are not implemented yet; "
-            f"{spec.id} is of type {args.env_type}"
-        )
     if args.save_path is not None:
         path = os.path.abspath(os.path.expanduser(args.save_path))
         if os.path.isdir(path):
@@ -439,12 +439,14 @@ def check_shared(args, spec) -> None:
             "--log_path is for training, but --num_timesteps is 0; leave it out"
         )
     if args.play:
-        check_display()
+        check_display(args.env_type)
 
 
 def network_for(spec, args) -> str:
     """Returns the name of the usual network for an environment's observations."""
-    with contextlib.closing(make_env(spec, args.env_type)) as env:
+    with contextlib.closing(
+        make_env(spec, args.env_type, gamestate=args.gamestate)
+    ) as env:
         observation_space = env.observation_space
     cli.import_quietly("baselines.common.backend")
     from baselines.common.models import default_network
@@ -501,15 +503,15 @@ def command_of_model(command, model_path) -> str:
     return shlex.join([sys.executable, *kept[1:], f"--load_path={model_path}"])
 
 
-def check_display() -> None:
+def check_display(env_type) -> None:
     """Raises if there is no screen to play on."""
-    if sys.platform.startswith("linux") and not any(
-        os.environ.get(name)
-        for name in ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER")
-    ):
+    names = ["DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER"]
+    if env_type == "retro":
+        names = names[:1]  # stable-retro draws by pyglet, which knows X11 alone.
+    if sys.platform.startswith("linux") and not any(map(os.environ.get, names)):
         raise UserValueError(
-            "--play opens a window, but there is no display: neither DISPLAY nor "
-            "WAYLAND_DISPLAY is set (over ssh, try ssh -X)"
+            "--play opens a window, but there is no display: set "
+            f"{' or '.join(names[:2])} (over ssh, try ssh -X)"
         )
 
 

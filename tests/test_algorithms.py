@@ -16,7 +16,7 @@ from baselines.common.errors import UserTypeError, UserValueError
 from baselines.common.vec_env import DummyVecEnv, SubprocVecEnv
 from baselines.run import find_algorithm, find_defaults, list_algorithms, main
 
-ENV_TYPES = ("atari", "classic_control", "box2d", "mujoco", "toy_text")
+ENV_TYPES = ("atari", "retro", "classic_control", "box2d", "mujoco", "toy_text")
 TIME_COLUMNS = {"fps"}
 
 

@@ -154,7 +154,7 @@ def test_rewards_are_scaled_above_the_monitor(env_id):
     assert 4 * sum(rewards) == info["episode"]["r"] == plain_info["episode"]["r"] > 0
 
 
-def test_wrapper_arguments_are_for_atari_only():
+def test_wrapper_arguments_are_for_games_only():
     with pytest.raises(UserValueError, match=r"CartPole-v1 is classic_control"):
         make_env("CartPole-v1", wrapper_kwargs={"frame_stack": True})
 
@@ -250,6 +250,8 @@ for name in (
     importlib.import_module(name)
     loaded = {"keras", "tensorflow", "jax", "torch"} & set(sys.modules)
     assert not loaded, f"{name} imports {loaded}"
+importlib.import_module("baselines.common.envs").make_env("CartPole-v1")
+assert "stable_retro" not in sys.modules
 print("done")
 """
     out = subprocess.run(

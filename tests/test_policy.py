@@ -59,22 +59,33 @@ def white_image_env():
     return WhiteImages()
 
 
-def atari_env():
-    env = make_vec_env("PongNoFrameskip-v4", seed=0)
+def game_env(env_id):
+    env = make_vec_env(env_id, seed=0)
     env = VecFrameStack(env, 4)
     bright = env.step_wait
 
     def step_wait():
         obs, *rest = bright()
-        obs[:, 0, 0] = 255  # Pong itself has no white.
+        obs[:, 0, 0] = 255  # The games themselves have no white there.
         return obs, *rest
 
     env.step_wait = step_wait
     return env
 
 
+def atari_env():
+    return game_env("PongNoFrameskip-v4")
+
+
+def retro_env():
+    pytest.importorskip("stable_retro")
+    return game_env("Airstriker-Genesis-v0")
+
+
 @pytest.mark.parametrize(
-    "make", [atari_env, lambda: DummyVecEnv([white_image_env])], ids=["atari", "image"]
+    "make",
+    [atari_env, retro_env, lambda: DummyVecEnv([white_image_env])],
+    ids=["atari", "retro", "image"],
 )
 def test_largest_input_of_the_first_convolution_is_one(make):
     with make() as env:

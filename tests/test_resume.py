@@ -112,6 +112,20 @@ def test_interrupted_ppo2_goes_on_as_if_it_had_not_been(settings):
     assert results("cut") == results("whole")
 
 
+def test_interrupted_retro_game_goes_on_as_if_it_had_not_been():
+    """Also which actions come late, which random numbers decide."""
+    pytest.importorskip("stable_retro")
+    arguments = "--alg=ppo2 --env=Airstriker-Genesis-v0 --network=cnn_small "
+    arguments += "--num_env=2 --nsteps=60 --num_timesteps=1440 --seed=1 "
+    arguments += "--log_interval=3 --checkpoint_interval=600"
+    run.main(f"{arguments} --log_path=whole".split())
+    with killed_after(11):
+        run.main(f"{arguments} --log_path=cut".split())
+    run.main(["--resume=cut"])
+    assert results("cut") == results("whole")
+    assert all(len(rows) > 1 for rows in results("whole")[1].values())
+
+
 def test_interrupted_again_and_again():
     run.main(f"{CARTPOLE} --log_path=whole".split())
     with killed_after(50):
@@ -151,10 +165,13 @@ def test_killed_process_goes_on_with_other_workers(monkeypatch):
         "a2c --env=LunarLander-v3 --num_env=2 --num_timesteps=10000",
         "ppo2 --env=PongNoFrameskip-v4 --num_env=4 --num_timesteps=6000 --nsteps=32",
         "ppo2 --env=HalfCheetah-v4 --num_env=2 --num_timesteps=10000 --nsteps=160",
+        "a2c --env=Airstriker-Genesis-v0 --num_env=2 --num_timesteps=3000",
     ],
 )
 def test_killed_at_random_moments(arguments):
-    for env_id, package in (("LunarLander", "Box2D"), ("HalfCheetah", "mujoco")):
+    packages = {"LunarLander": "Box2D", "HalfCheetah": "mujoco"}
+    packages["Airstriker"] = "stable_retro"
+    for env_id, package in packages.items():
         if env_id in arguments:
             pytest.importorskip(package)
     arguments = f"--alg={arguments} --seed=3 --log_interval=20"

@@ -99,7 +99,7 @@ def error_of(capfd, arguments):
         ([*CARTPOLE, "--save_path=folder"], ["has to name a file"]),
         ([*CARTPOLE, "--load_path=nowhere"], ["no saved model at nowhere"]),
         ([*CARTPOLE, "--load_path=file"], ["not a saved model, or is damaged"]),
-        ([*CARTPOLE, "--gamestate=Level1"], ["--gamestate", "retro"]),
+        ([*CARTPOLE, "--gamestate=Level1"], ["gamestate", "retro", "'Level1'"]),
         ([*CARTPOLE, "--save_video_interval=100"], ["not implemented"]),
         ([*CARTPOLE, "--save_video_length=100"], ["not implemented"]),
     ],
@@ -137,6 +137,15 @@ def test_atari_without_its_emulator_says_what_to_install(capfd, monkeypatch):
     monkeypatch.setattr(gymnasium, "registry", without)
     error = error_of(capfd, ["--alg=a2c", "--env=PongNoFrameskip-v4"])
     assert "pip install ale-py" in error
+
+
+@pytest.mark.parametrize("env_id", ["Airstriker-Genesis-v0", "Airstriker-Genesis"])
+def test_retro_without_its_emulators_says_what_to_install(capfd, monkeypatch, env_id):
+    monkeypatch.setitem(sys.modules, "stable_retro", None)
+    error = error_of(capfd, ["--alg=a2c", f"--env={env_id}"])
+    assert "pip install -e '.[retro]'" in error
+    error = error_of(capfd, ["--alg=a2c", "--env=My-Nesting-v3"])
+    assert "unknown environment" in error and "retro" not in error
 
 
 def test_play_without_a_display_explains_itself(capfd, monkeypatch):

@@ -12,3 +12,8 @@ def atari():
         # core, so that its results depended on the machine.
         env=dict(num_env=16),
     )
+
+
+def retro():
+    # OpenAI Baselines had one environment for each core here as well.
+    return atari()

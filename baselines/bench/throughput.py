@@ -108,6 +108,7 @@ class Bench:
             seed=self.args.seed,
             log_dir=logger.get_dir(),
             reward_scale=self.args.reward_scale,
+            gamestate=self.args.gamestate,
         )
         self.remembered = RememberedVecEnv(self.env)
         self.model = self._learn(self.remembered, lambda *_: True)

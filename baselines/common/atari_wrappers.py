@@ -64,12 +64,7 @@ def wrap_deepmind(
             if a VecFrameStack follows.
         scale: must be false. Kept to say why it went.
     """
-    if scale:
-        raise UserValueError(
-            "wrap_deepmind(scale=True) is gone: the network divides uint8 frames by "
-            "255 itself, and doing it here as well divided them twice and sent four "
-            "times the bytes; leave scale out"
-        )
+    refuse_scaling("wrap_deepmind", scale)
     if episode_life:
         env = EpisodicLifeEnv(env)
     if "FIRE" in env.unwrapped.get_action_meanings():
@@ -80,6 +75,16 @@ def wrap_deepmind(
     if frame_stack:
         env = FrameStack(env, 4)
     return env
+
+
+def refuse_scaling(wrapper, scale) -> None:
+    """Raises if ``scale`` asks a function of this name to divide frames."""
+    if scale:
+        raise UserValueError(
+            f"{wrapper}(scale=True) is gone: the network divides uint8 frames by "
+            "255 itself, and doing it here as well divided them twice and sent four "
+            "times the bytes; leave scale out"
+        )
 
 
 class NoopResetEnv(gym.Wrapper):

@@ -6,6 +6,7 @@ import re
 
 import gymnasium as gym
 import numpy as np
+from gymnasium.envs.registration import EnvSpec
 
 from baselines.bench.monitor import Monitor
 from baselines.common.errors import (
@@ -18,19 +19,23 @@ from baselines.common.recorder import Recorder
 from baselines.common.vec_env import DummyVecEnv, SubprocVecEnv, VecEnv, VecMonitor
 from baselines.common.vec_env.gymnasium_vec_env import GymnasiumVecEnv
 
-# Packages that register environments of their own, by the type they stand for.
-EMULATORS = {"ale_py": "atari"}
+# Packages with environments of their own, by the type they stand for.
+EMULATORS = {"ale_py": "atari", "stable_retro": "retro"}
+# The games of stable-retro are Name-Console-v0; older versions left out the -v0.
+RETRO_ID = re.compile(
+    r"-(32x|Arcade|Atari2600|GameBoy|Genesis|N64|Nes|Saturn|Sms|Snes)(-v\d+)?$"
+)
 
 
-def find_spec(env_id: str) -> gym.envs.registration.EnvSpec:
+def find_spec(env_id: str) -> EnvSpec:
     """Returns the Gymnasium spec of ``env_id``.
 
     Args:
-        env_id: a registered id, or ``module:EnvId``, which imports the module
-            first.
+        env_id: a registered id, a game of stable-retro, or ``module:EnvId``,
+            which imports the module first.
 
     Raises:
-        UserValueError: if no such environment is registered.
+        UserValueError: if there is no such environment.
         MissingDependency: if the package that registers it is not installed.
     """
     module, _, name = env_id.rpartition(":")
@@ -53,19 +58,40 @@ def find_spec(env_id: str) -> gym.envs.registration.EnvSpec:
                 f"environment {name!r} needs the Atari emulator ale-py, which is "
                 "not installed: pip install ale-py"
             ) from None
-    if name not in gym.registry:
-        raise UserValueError(
-            f"unknown environment {name!r}{suggest(name, gym.registry)} "
-            "(an environment of your own: --env=module:EnvId)"
+    if name in gym.registry:
+        return gym.spec(name)
+    games = list_retro_games()
+    if name in games:
+        return EnvSpec(name, entry_point="stable_retro:make", kwargs={"game": name})
+    if not games and RETRO_ID.search(name):
+        raise MissingDependency(
+            f"environment {name!r} needs the emulators of stable-retro, which is not "
+            "installed: pip install -e '.[retro]'"
         )
-    return gym.spec(name)
+    raise UserValueError(
+        f"unknown environment {name!r}{suggest(name, [*gym.registry, *games])} "
+        "(an environment of your own: --env=module:EnvId)"
+    )
+
+
+def list_retro_games() -> list:
+    """Returns the ids of stable-retro's games; none if it is not installed.
+
+    They are no more than names until somebody imports their ROMs.
+    """
+    try:
+        # Only here, because Gymnasium's own ids are found without it.
+        import stable_retro
+    except ImportError:
+        return []
+    return stable_retro.data.list_games()
 
 
 def find_env_type(spec) -> str:
     """Returns the kind of an environment, by where its code comes from.
 
-    ``atari``, ``classic_control``, ``box2d``, ``mujoco``, ``toy_text``, or else
-    the name of the package that has its entry point.
+    ``atari``, ``retro``, ``classic_control``, ``box2d``, ``mujoco``, ``toy_text``,
+    or else the name of the package that has its entry point.
     """
     entry_point = spec.entry_point
     if not isinstance(entry_point, str):
@@ -77,9 +103,10 @@ def find_env_type(spec) -> str:
 
 
 def list_env_types() -> set:
-    """Returns the kinds of all registered environments."""
+    """Returns the kinds of all registered environments, and of the emulators'."""
     specs = gym.registry.values()
-    return {find_env_type(spec) for spec in specs if spec.entry_point is not None}
+    found = {find_env_type(spec) for spec in specs if spec.entry_point is not None}
+    return found | set(EMULATORS.values())
 
 
 def make_env(
@@ -90,8 +117,9 @@ def make_env(
     reward_scale=1.0,
     wrapper_kwargs=None,
     env_kwargs=None,
+    gamestate=None,
 ) -> gym.Env:
-    """Returns one environment, wrapped for its kind, under a Monitor.
+    """Returns one environment, wrapped for its kind, with a Monitor in it.
 
     Args:
         env_id: an id or a Gymnasium spec.
@@ -99,17 +127,26 @@ def make_env(
         seed: of the environment's generator; None for a random one.
         monitor_file: path without ``.monitor.csv``, or None for no file.
         reward_scale: factor on the rewards, above the Monitor.
-        wrapper_kwargs: for ``wrap_deepmind``, if the type is ``atari``.
+        wrapper_kwargs: for ``wrap_deepmind``, if the type is ``atari``, and for
+            ``wrap_deepmind_retro``, if it is ``retro``.
         env_kwargs: for the environment's own constructor.
+        gamestate: name of the state that a retro game starts in; None for the
+            game's own.
 
     Raises:
         MissingDependency: if the environment needs a package that is missing.
     """
     spec = find_spec(env_id) if isinstance(env_id, str) else env_id
     env_type = env_type or find_env_type(spec)
-    if wrapper_kwargs and env_type != "atari":
+    if wrapper_kwargs and env_type not in ("atari", "retro"):
         raise UserValueError(
-            f"wrapper_kwargs are for atari environments; {spec.id} is {env_type}"
+            "wrapper_kwargs are for atari and retro environments; "
+            f"{spec.id} is {env_type}"
+        )
+    if gamestate is not None and env_type != "retro":
+        raise UserValueError(
+            f"gamestate is for retro games, such as Airstriker-Genesis-v0; {spec.id} "
+            f"is of type {env_type}, received gamestate {gamestate!r}"
         )
     try:
         if env_type == "atari":
@@ -117,6 +154,10 @@ def make_env(
             from baselines.common.atari_wrappers import make_atari, wrap_deepmind
 
             env = make_atari(spec, **env_kwargs or {})
+        elif env_type == "retro":
+            from baselines.common.retro_wrappers import make_retro, wrap_deepmind_retro
+
+            env = make_retro(spec, gamestate, **env_kwargs or {})
         else:
             env = gym.make(spec, disable_env_checker=True, **env_kwargs or {})
         env.reset(seed=seed)
@@ -132,6 +173,8 @@ def make_env(
     env = Monitor(Recorder(env), monitor_file, allow_early_resets=True)
     if env_type == "atari":
         env = wrap_deepmind(env, **wrapper_kwargs or {})
+    elif env_type == "retro":
+        env = wrap_deepmind_retro(env, **wrapper_kwargs or {})
     env = flatten_observations(env)
     if reward_scale != 1.0:
         env = gym.wrappers.TransformReward(env, lambda reward: reward_scale * reward)
@@ -147,27 +190,34 @@ def make_vec_env(
     env_kwargs=None,
     start_index=0,
     reward_scale=1.0,
+    gamestate=None,
     log_dir=None,
     num_workers=None,
 ) -> VecEnv:
     """Returns ``num_env`` environments as one, seeded apart.
 
-    Atari games come as ``wrap_deepmind`` makes them, one frame deep: put a
-    ``VecFrameStack`` above.
+    Atari games come as ``wrap_deepmind`` makes them, and retro games as
+    ``wrap_deepmind_retro`` does, one frame deep: put a ``VecFrameStack`` above.
 
     Args:
         env_id: an id, ``module:EnvId``, or a Gymnasium spec.
         env_type: its kind; found by ``find_env_type`` if None.
-        num_env: how many. One runs in this process, more in workers.
+        num_env: how many. One runs in this process, more in workers. Retro games
+            have a worker each: stable-retro can run one emulator a process.
         seed: environment i gets ``seed + i``; None for random seeds.
-        wrapper_kwargs: for ``wrap_deepmind``, if the type is ``atari``.
+        wrapper_kwargs: see ``make_env``.
         env_kwargs: for the environment's own constructor.
         start_index: number of the first environment, for seeds and file names.
         reward_scale: factor on the rewards that the algorithm sees.
+        gamestate: see ``make_env``.
         log_dir: where ``0.<i>.monitor.csv`` go; None for no files.
         num_workers: how many worker processes, see ``SubprocVecEnv``.
+
+    Raises:
+        UserValueError: if retro games are to share a worker.
     """
     spec = find_spec(env_id) if isinstance(env_id, str) else env_id
+    env_type = env_type or find_env_type(spec)
 
     def env_fn(index):
         def make():
@@ -179,11 +229,20 @@ def make_vec_env(
                 reward_scale=reward_scale,
                 wrapper_kwargs=wrapper_kwargs,
                 env_kwargs=env_kwargs,
+                gamestate=gamestate,
             )
 
         return make
 
     env_fns = [env_fn(start_index + i) for i in range(num_env)]
+    if env_type == "retro":
+        if num_workers is not None and num_workers < num_env:
+            raise UserValueError(
+                f"stable-retro can run one emulator a process, so {num_env} "
+                f"environments need {num_env} workers; received "
+                f"num_workers={num_workers}"
+            )
+        return SubprocVecEnv(env_fns, num_workers=num_env)
     if num_env > 1:
         return SubprocVecEnv(env_fns, num_workers)
     return DummyVecEnv(env_fns)

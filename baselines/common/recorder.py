@@ -15,7 +15,7 @@ class Recorder(gym.Wrapper):
     do not, ``set_state`` notices.
 
     It has to sit where every ``reset`` starts a new episode: above NoopResetEnv
-    and MaxAndSkipEnv, below Monitor and EpisodicLifeEnv.
+    and the frame skips, below Monitor and EpisodicLifeEnv.
     """
 
     def __init__(self, env):

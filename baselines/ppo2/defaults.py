@@ -24,6 +24,10 @@ def atari():
     )
 
 
+def retro():
+    return atari()  # As in OpenAI Baselines.
+
+
 def mujoco():
     # OpenAI Baselines' ppo2/defaults.py. It normalised observations by a wrapper.
     return dict(

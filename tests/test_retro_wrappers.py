@@ -1,0 +1,317 @@
+"""Retro games: each wrapper against its specification, on the emulator and off it.
+
+A process can have one emulator at a time, so whoever is compared plays in turn.
+"""
+
+import copy
+import gzip
+import os
+import sys
+from contextlib import closing
+
+import cv2
+import gymnasium as gym
+import numpy as np
+import pytest
+from toy_envs import ActionLog, CounterEnv, ToyGame
+
+from baselines import run
+from baselines.common.envs import find_env_type, find_spec, make_env, make_vec_env
+from baselines.common.errors import UserFileError, UserValueError
+from baselines.common.vec_env import SubprocVecEnv
+
+stable_retro = pytest.importorskip("stable_retro")
+
+from baselines.common.retro_wrappers import (  # noqa: E402
+    StochasticFrameSkip,
+    make_retro,
+    wrap_deepmind_retro,
+)
+
+AIRSTRIKER = "Airstriker-Genesis-v0"
+
+
+def frame_actions(action, before, generator):
+    """What the emulator has to be given for one agent step."""
+    late = before is not None and generator.random() < 0.25
+    return [before if late else action, action, action, action]
+
+
+def shrink(screen):
+    grey = cv2.cvtColor(screen, cv2.COLOR_RGB2GRAY)
+    return cv2.resize(grey, (84, 84), interpolation=cv2.INTER_AREA)[:, :, None]
+
+
+def test_frame_skip_repeats_actions_and_now_and_then_is_late():
+    log = ActionLog(ToyGame())
+    env = StochasticFrameSkip(log, n=4, stickprob=0.25)
+    rng, late = np.random.default_rng(0), 0
+    for episode in range(20):
+        env.reset(seed=episode)
+        generator = copy.deepcopy(env.unwrapped.np_random)
+        expected, before = [], None
+        for t in range(1, 51):
+            action = rng.integers(100)
+            obs, reward, *_ = env.step(action)
+            expected += frame_actions(action, before, generator)
+            before = action
+            assert log.actions == expected
+            # The observation after frame t is t, and so is its reward.
+            assert obs == [4 * t]
+            assert reward == 4 * (4 * t) - 6
+            late += expected[-4] != expected[-1]
+    # 980 of the 1000 steps can be late; 0.25 * 980 = 245, give or take 14.
+    assert 200 < late < 290
+
+
+def test_frame_skip_stops_where_the_episode_ends():
+    log = ActionLog(CounterEnv(terminate_after=6))
+    env = StochasticFrameSkip(log, n=4, stickprob=0.25)
+    env.reset(seed=0)
+    env.step(1)
+    obs, reward, terminated, truncated, _ = env.step(2)
+    assert (obs, reward, terminated, truncated) == ([6], 5 + 6, True, False)
+    env.reset()
+    env.step(0)
+    assert log.actions == [0, 0, 0, 0]
+
+
+def test_frame_skip_repeats_with_its_seed_and_ignores_the_global_generator():
+    def actions(seed):
+        log = ActionLog(ToyGame())
+        env = StochasticFrameSkip(log, n=4, stickprob=0.25)
+        env.reset(seed=seed)
+        for action in range(100):
+            env.step(action)
+        return log.actions
+
+    np.random.seed(0)
+    first = actions(5)
+    np.random.seed(0)
+    assert actions(6) != first
+    assert actions(5) == first
+
+
+def test_frame_skip_keeps_actions_that_the_caller_writes_over():
+    log = ActionLog(ToyGame())
+    env = StochasticFrameSkip(log, n=4, stickprob=1.0)
+    env.reset(seed=0)
+    action = np.array([1, 0])
+    env.step(action)
+    action[:] = 0, 1
+    env.step(action)
+    assert [a.tolist() for a in log.actions[4:]] == [[1, 0], *[[0, 1]] * 3]
+
+
+def test_action_without_dimensions_reaches_the_emulator_in_every_frame():
+    screens = []
+    for action in (77, np.array(77)):
+        with closing(make_retro(AIRSTRIKER)) as env:
+            env.reset(seed=0)
+            screens.append([env.step(action)[0] for _ in range(30)])
+    np.testing.assert_array_equal(*screens)
+
+
+def test_agent_sees_the_specification_and_monitor_raw_scores():
+    rng = np.random.default_rng(0)
+    played, frames, episodes = [], [], []
+    with closing(make_env(AIRSTRIKER, seed=3)) as env:
+        for _ in range(2):
+            obs, _ = env.reset()
+            assert env.observation_space.contains(obs)
+            generator = copy.deepcopy(env.unwrapped.np_random)
+            played.append((obs, None))
+            frames.append([])
+            before, ended = None, False
+            while not ended:
+                action = int(rng.integers(env.action_space.n))
+                obs, *results, info = env.step(action)
+                played.append((obs, results))
+                frames[-1].append(frame_actions(action, before, generator))
+                before, ended = action, results[1] or results[2]
+            episodes.append(info["episode"])
+    assert all(obs.shape == (84, 84, 1) and obs.dtype == np.uint8 for obs, _ in played)
+    buttons = stable_retro.Actions.DISCRETE
+    plain = stable_retro.make(
+        AIRSTRIKER, render_mode="rgb_array", use_restricted_actions=buttons
+    )
+    seen = iter(played)
+    with closing(plain):
+        for steps, episode in zip(frames, episodes):
+            screen, _ = plain.reset()
+            obs, _ = next(seen)
+            np.testing.assert_array_equal(obs, shrink(screen))
+            score = 0
+            for actions in steps:
+                total = 0
+                for action in actions:
+                    screen, reward, terminated, truncated, _ = plain.step(action)
+                    total += reward
+                    if terminated:
+                        break
+                score += total
+                obs, results = next(seen)
+                np.testing.assert_array_equal(obs, shrink(screen))
+                assert results == [np.sign(total), terminated, truncated]
+            assert terminated
+            assert (episode["r"], episode["l"]) == (score, len(steps))
+            assert score >= 20
+    assert next(seen, None) is None
+
+
+def classes(env):
+    """The names of all wrappers and of the environment, outermost first."""
+    names = []
+    while isinstance(env, gym.Wrapper):
+        names.append(type(env).__name__)
+        env = env.env
+    return [*names, type(env).__name__]
+
+
+def test_stack_of_wrappers_has_the_order_of_openai_baselines():
+    below = ["Monitor", "Recorder", "TimeLimit", "StochasticFrameSkip"]
+    below += ["OrderEnforcing", "RetroEnv"]
+    with closing(make_env(AIRSTRIKER)) as env:
+        assert classes(env) == ["ClipRewardEnv", "WarpFrame", *below]
+    with closing(make_env(AIRSTRIKER, wrapper_kwargs={"frame_stack": True})) as env:
+        assert classes(env) == ["FrameStack", "ClipRewardEnv", "WarpFrame", *below]
+        assert env.observation_space.shape == (84, 84, 4)
+
+
+def test_a_game_is_cut_short_after_agent_steps():
+    with closing(make_retro(AIRSTRIKER)) as env:
+        assert env.spec.max_episode_steps == 10_000
+    with closing(make_retro(AIRSTRIKER, max_episode_steps=5)) as env:
+        env.reset(seed=0)
+        ends = [env.step(0)[2:4] for _ in range(5)]
+    assert ends == [(False, False)] * 4 + [(False, True)]
+
+
+def test_scaling_is_refused_with_the_reason():
+    with pytest.raises(UserValueError, match=r"wrap_deepmind_retro\(scale=True\).*255"):
+        wrap_deepmind_retro(ToyGame(), scale=True)
+
+
+def test_games_are_found_by_their_ids():
+    spec = find_spec(AIRSTRIKER)
+    assert (spec.id, find_env_type(spec)) == (AIRSTRIKER, "retro")
+    # As it was called in gym-retro.
+    with pytest.raises(UserValueError, match=f"did you mean '{AIRSTRIKER}'"):
+        find_spec("Airstriker-Genesis")
+
+
+def play(venv, actions):
+    """Everything that a VecEnv gives under fixed actions [T, N]."""
+    trace = [venv.step(row) for row in actions]
+    return [np.concatenate([np.ravel(part) for part in row[:3]]) for row in trace]
+
+
+def some_actions(steps, num_env):
+    return np.random.default_rng(0).integers(126, size=(steps, num_env))
+
+
+def test_every_environment_has_a_worker_and_a_seed_of_its_own(monkeypatch):
+    monkeypatch.setattr(
+        "baselines.common.vec_env.subproc_vec_env.available_cores", lambda: 1
+    )
+    actions = np.repeat(some_actions(60, 1), 3, axis=1)
+
+    def screens(num_env, seed):
+        with make_vec_env(AIRSTRIKER, num_env=num_env, seed=seed) as venv:
+            assert isinstance(venv, SubprocVecEnv)
+            assert len(set(venv.worker_pids) - {os.getpid()}) == num_env
+            venv.reset()
+            return np.array([venv.step(row[:num_env])[0] for row in actions])
+
+    three = screens(3, seed=5)
+    # Which actions come late is all that differs.
+    assert (three[:, 0] != three[:, 1]).any() and (three[:, 1] != three[:, 2]).any()
+    np.testing.assert_array_equal(screens(1, seed=7)[:, 0], three[:, 2])
+
+
+def test_environment_state_in_another_process():
+    actions = some_actions(600, num_env=2)
+    with (
+        make_vec_env(AIRSTRIKER, num_env=2, seed=1) as first,
+        make_vec_env(AIRSTRIKER, num_env=2, seed=99) as second,
+    ):
+        assert first.resumable
+        first.reset()
+        before = play(first, actions[:500])
+        assert sum(row[-2:].sum() for row in before) >= 2, "no game was over"
+        second.set_state(first.get_state())
+        expected = play(first, actions[500:])
+        np.testing.assert_array_equal(play(second, actions[500:]), expected)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--gamestate=level1"], ["no state 'level1'", "did you mean 'Level1'"]),
+        (["--gamestate=x", "--network=cnn_small"], ["(known: Level1)"]),
+        (["--gamestate=x", "--env=CartPole-v1"], ["retro", "classic_control", "'x'"]),
+        (["--env=SonicTheHedgehog-Genesis-v0"], ["ROM", "stable_retro.import"]),
+        (["--env=SonicTheHedgehg-Genesis-v0"], ["'SonicTheHedgehog-Genesis-v0'"]),
+        (["--env_type=atari"], ["not an Atari game"]),
+        (["--env=CartPole-v1", "--env_type=retro"], ["not a retro game"]),
+        (["--play"], ["no display", "set DISPLAY (over"]),
+    ],
+    ids=lambda value: " ".join(value),
+)
+def test_mistake_gives_one_line_and_no_files(
+    capfd, monkeypatch, tmp_path, arguments, words
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OPENAI_LOGDIR", "log")
+    monkeypatch.delenv("DISPLAY", raising=False)
+    monkeypatch.setattr(sys, "platform", "linux")
+    with pytest.raises(SystemExit) as stop:
+        run.main(["--alg=a2c", f"--env={AIRSTRIKER}", *arguments])
+    out, err = capfd.readouterr()
+    assert stop.value.code == 2
+    assert out == "" and err.startswith("error: ") and err.count("\n") == 1
+    for word in words:
+        assert word in err
+    assert not os.listdir()
+
+
+@pytest.fixture
+def states_folder(tmp_path):
+    """A folder whose ``.state`` files are states of Airstriker as well."""
+    folder = tmp_path / AIRSTRIKER
+    folder.mkdir()
+    stable_retro.data.add_custom_integration(str(tmp_path))
+    yield folder
+    stable_retro.data.Integrations.clear_custom_paths()
+    stable_retro.data.DefaultIntegrations.reset()
+
+
+def test_gamestate_is_where_every_episode_starts(states_folder):
+    with closing(make_retro(AIRSTRIKER)) as env:
+        start, _ = env.reset(seed=0)
+        for _ in range(50):
+            env.step(0)
+        with gzip.open(states_folder / "Later.state", "wb") as file:
+            file.write(env.unwrapped.em.get_state())
+        expected = env.unwrapped.step(0)[0]
+    assert (start != expected).any()
+    with closing(make_env(AIRSTRIKER, gamestate="Later")) as env:
+        for _ in range(2):
+            obs, _ = env.reset()
+            np.testing.assert_array_equal(obs, shrink(expected))
+            env.step(5)
+
+
+def test_two_emulators_in_a_process_are_refused_with_the_remedy():
+    with (
+        closing(make_retro(AIRSTRIKER)),
+        pytest.raises(UserValueError, match="one emulator a process.*make_vec_env"),
+    ):
+        make_retro(AIRSTRIKER)
+    with pytest.raises(UserValueError, match="3 environments need 3 workers.*=2"):
+        make_vec_env(AIRSTRIKER, num_env=3, num_workers=2)
+
+
+def test_missing_rom_is_a_missing_file():
+    with pytest.raises(UserFileError, match="ROM of SonicTheHedgehog-Genesis-v0"):
+        make_retro("SonicTheHedgehog-Genesis-v0")
