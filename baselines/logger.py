@@ -3,6 +3,9 @@
 Functions of this module act on one current logger, as in OpenAI Baselines:
 ``configure`` sets it, ``logkv`` adds a number to the row, ``dumpkvs`` writes
 the row. Nothing is created before something is written.
+
+With several MPI ranks, ``dumpkvs`` takes the mean of each number over all of them, so
+that all have to call it; rank 0 alone writes.
 """
 
 import contextlib
@@ -16,6 +19,7 @@ import sys
 import tempfile
 from collections import defaultdict
 
+from baselines.common import mpi
 from baselines.common.errors import UserFileError, UserValueError, suggest
 from baselines.common.files import check_writable, open_text, replace_file, size_of
 
@@ -154,8 +158,8 @@ class Logger:
 
     def __init__(self, folder, formats, config=None):
         self.folder = folder
-        self.formats = formats
-        self.config = config
+        self.formats = formats if mpi.rank == 0 else []
+        self.config = config if mpi.rank == 0 else None
         self.outputs = None
         self.closed_at = None
         self.row = {}
@@ -190,7 +194,7 @@ class Logger:
 
     def dumpkvs(self):
         self.open()
-        row = {key: plain(value) for key, value in self.row.items()}
+        row = mpi.mean_row({key: plain(value) for key, value in self.row.items()})
         if row:
             for output in self.outputs.values():
                 output.write_row(row)
@@ -240,7 +244,7 @@ def configure(dir=None, format_strs=None, config=None) -> None:
         dir = os.environ.get("OPENAI_LOGDIR")
     if dir is None:
         name = datetime.datetime.now().strftime("openai-%Y-%m-%d-%H-%M-%S-%f")
-        dir = os.path.join(tempfile.gettempdir(), name)
+        dir = mpi.broadcast(os.path.join(tempfile.gettempdir(), name))
     if format_strs is None:
         names = os.environ.get("OPENAI_LOG_FORMAT", "stdout,log,csv")
         format_strs = [name.strip() for name in names.split(",") if name.strip()]

@@ -21,8 +21,8 @@ import numpy as np
 
 import baselines
 from baselines import logger
-from baselines.common import cli
-from baselines.common.checkpoint import list_manifests
+from baselines.common import cli, mpi
+from baselines.common.checkpoint import check_ranks, list_manifests
 from baselines.common.envs import (
     find_env_type,
     find_spec,
@@ -75,6 +75,7 @@ def main(argv=None):
     """
     argv = sys.argv[1:] if argv is None else list(argv)
     with cli.one_line_errors():
+        mpi.connect()
         return run(argv)
 
 
@@ -128,6 +129,7 @@ def make_config(args, settings, argv) -> dict:
         "format": FORMAT,
         "arguments": {name: getattr(args, name) for name in KEPT_ARGUMENTS},
         "settings": settings,
+        "ranks": mpi.size,
         "command": command_line(argv),
         "versions": versions(),
     }
@@ -135,6 +137,11 @@ def make_config(args, settings, argv) -> dict:
 
 def command_line(argv) -> str:
     return shlex.join(["python", "-m", "baselines.run", *argv])
+
+
+def launcher() -> str:
+    """Returns what stands before a command that starts as many MPI ranks as these."""
+    return f"mpiexec -n {mpi.size} " if mpi.size > 1 else ""
 
 
 def parse_resume(argv):
@@ -177,6 +184,7 @@ def parse_resume(argv):
                 f"cannot resume {given.resume}: its {name} is {found[name]}, "
                 f"not {value}"
             )
+    check_ranks(given.resume, config.get("ranks", 1))
     args.play = False
     if given.num_timesteps is not None:
         config["arguments"]["num_timesteps"] = given.num_timesteps
@@ -269,7 +277,7 @@ def parse(argv):
         if name in vars(args):
             settings[name] = getattr(args, name)
     if args.seed is None:
-        args.seed = secrets.randbelow(2**31)
+        args.seed = mpi.broadcast(secrets.randbelow(2**31))
     return args, learn, settings
 
 
@@ -438,6 +446,10 @@ def check_shared(args) -> None:
         raise UserValueError(
             "--log_path is for training, but --num_timesteps is 0; leave it out"
         )
+    if args.play and mpi.size > 1:
+        raise UserValueError(
+            "--play opens one window; leave it out, and play the model without mpiexec"
+        )
     if args.play:
         check_display(args.env_type)
 
@@ -484,8 +496,8 @@ def tell_what_next(config, model_path) -> None:
     logger.log(
         f"Log files: {logger.get_dir()}\n"
         f"Model: {model_path}\n"
-        f"Train longer: {resume} --num_timesteps={longer}\n"
-        f"Start again from this model: {command}\n"
+        f"Train longer: {launcher()}{resume} --num_timesteps={longer}\n"
+        f"Start again from this model: {launcher()}{command}\n"
         f"Play: {command} --num_timesteps=0 --play"
     )
 

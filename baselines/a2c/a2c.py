@@ -10,7 +10,7 @@ import numpy as np
 from keras import ops
 
 from baselines import logger
-from baselines.common import backend
+from baselines.common import mpi
 from baselines.common.checkpoint import (
     Checkpoints,
     VariableState,
@@ -18,7 +18,7 @@ from baselines.common.checkpoint import (
 )
 from baselines.common.envs import as_vec_env
 from baselines.common.models import check_keywords
-from baselines.common.optimizers import RMSprop
+from baselines.common.optimizers import RMSprop, make_update
 from baselines.common.policies import Policy
 from baselines.common.returns import explained_variance, n_step
 from baselines.common.runners import Runner, flatten
@@ -142,35 +142,22 @@ def learn(
     )
     if load_path is not None:
         policy.load(load_path)
-    variables = policy.trainable_variables
     schedule = find_schedule(lrschedule)
     optimizer = RMSprop(rho=alpha, epsilon=epsilon, global_clipnorm=max_grad_norm)
-    optimizer.build(variables)
 
-    def loss(obs, states, masks, actions, advantages, returns):
+    def loss(obs, states, masks, *batch):
         params, values = policy(obs, states, masks)
         return a2c_loss(
             params,
             values,
-            actions,
-            advantages,
-            returns,
+            *map(flatten, batch),
             distribution=policy.distribution,
             c_v=vf_coef,
             c_e=ent_coef,
         )
 
-    loss_and_gradients = backend.value_and_grad(loss, variables)
-
-    def update(learning_rate, obs, states, masks, *batch):
-        batch = [flatten(x) for x in batch]
-        (_, metrics), gradients = loss_and_gradients(obs, states, masks, *batch)
-        optimizer.learning_rate.assign(learning_rate)
-        optimizer.apply(gradients, variables)
-        return metrics
-
-    update = backend.compile(update, [*policy.variables, *optimizer.variables])
-    batch_size = env.num_envs * nsteps
+    update = make_update(loss, optimizer, policy.variables)
+    batch_size = mpi.size * env.num_envs * nsteps
     num_updates = count_updates(total_timesteps, batch_size)
     episodes = EpisodeResults()
     runner = Runner(env, policy, nsteps)
@@ -217,7 +204,7 @@ def learn(
                 )
                 logger.logkvs({key: float(value) for key, value in metrics.items()})
                 logger.dumpkvs()
-            stop = callback is not None and callback(locals(), globals())
+            stop = mpi.any_rank(callback is not None and callback(locals(), globals()))
             checkpoints.after_update(num_timesteps, stop or nupdates == num_updates)
             if stop:
                 break

@@ -7,7 +7,7 @@ import sys
 
 from baselines.bench.rates import rate_of_env
 from baselines.common.errors import MissingDependency, UserValueError
-from baselines.common.vec_env.subproc_vec_env import available_cores
+from baselines.common.mpi import available_cores
 
 
 class AlePeer:

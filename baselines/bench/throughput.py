@@ -33,8 +33,8 @@ from baselines.common import cli
 from baselines.common.envs import find_spec
 from baselines.common.errors import UserValueError
 from baselines.common.files import check_writable
+from baselines.common.mpi import available_cores
 from baselines.common.vec_env import VecEnvWrapper
-from baselines.common.vec_env.subproc_vec_env import available_cores
 
 PEERS = {"sb3": StableBaselines3Peer, "ale": AlePeer}
 DEFAULT_ENV = "PongNoFrameskip-v4"
@@ -335,8 +335,8 @@ def make_parser():
 def main(argv=None):
     """Measures what the command line says, and prints it."""
     argv = sys.argv[1:] if argv is None else list(argv)
-    args, others = make_parser().parse_known_args(argv)
     with cli.one_line_errors(), tempfile.TemporaryDirectory() as folder:
+        args, others = make_parser().parse_known_args(argv)
         if args.json:
             check_writable(os.path.dirname(os.path.abspath(args.json)))
         with logger.scoped_configure(folder, ["log", "csv"]):

@@ -4,7 +4,8 @@ A checkpoint is a file of tensors (with JSON beside them) and a manifest that
 lists the files it consists of with their checksums. The manifest is written
 last, so that a kill at any moment leaves the checkpoint before it whole. Files
 named by no manifest are removed; a file that several manifests name is kept as
-long as one of them is.
+long as one of them is. Each MPI rank has a file of its own, and rank 0 writes the
+manifest over all.
 """
 
 import hashlib
@@ -17,6 +18,7 @@ import signal
 import numpy as np
 
 from baselines import logger
+from baselines.common import mpi
 from baselines.common.errors import UserFileError, UserTypeError, UserValueError
 from baselines.common.files import replace_file
 from baselines.common.tensors import load_tensors, save_tensors
@@ -67,7 +69,7 @@ class Checkpoints:
         # The log comes last, because restoring anything else may still fail.
         self.parts = {**parts, "logger": logger}
         self.num_timesteps = 0
-        self.signal = None
+        self.signal = 0  # none yet
         self.old_handlers = {}
 
     def __enter__(self):
@@ -98,22 +100,25 @@ class Checkpoints:
         Raises:
             KeyboardInterrupt, SystemExit: if SIGINT or SIGTERM came.
         """
-        due = num_timesteps // self.interval if self.interval else 0
-        done = self.num_timesteps // self.interval if self.interval else 0
-        if self.interval and (due > done or self.signal or last):
+        if not self.interval:
+            return
+        # Of all ranks, as it may have reached one alone, or one later than the others.
+        number = max(mpi.gather(self.signal))
+        due = num_timesteps // self.interval > self.num_timesteps // self.interval
+        if due or number or last:
             self.save(num_timesteps)
         self.num_timesteps = num_timesteps
-        if self.signal is None:
+        if not number:
             return
-        name = signal.Signals(self.signal).name
+        name = signal.Signals(number).name
         run_folder = os.path.dirname(self.folder)
         logger.log(
             f"{name} after {num_timesteps} agent steps; go on by "
             f"--resume={shlex.quote(run_folder)}"
         )
-        if self.signal == signal.SIGINT:
+        if number == signal.SIGINT:
             raise KeyboardInterrupt
-        raise SystemExit(128 + self.signal)
+        raise SystemExit(128 + number)
 
     def save(self, num_timesteps) -> None:
         """Writes a checkpoint and removes the ones it replaces."""
@@ -125,13 +130,16 @@ class Checkpoints:
             "total_timesteps": self.total_timesteps,
             "states": take_arrays(states, tensors),
         }
-        name = f"{num_timesteps:012d}"
-        data = f"{name}.safetensors"
-        save_tensors(os.path.join(self.folder, data), tensors, metadata)
-        manifest = {"files": {data: file_digest(os.path.join(self.folder, data))}}
-        text = json.dumps(manifest, indent=2).encode()
-        replace_file(os.path.join(self.folder, f"{name}.json"), text)
-        self._remove_old()
+        manifest_path = os.path.join(self.folder, f"{num_timesteps:012d}.json")
+        path = data_path(manifest_path)
+        save_tensors(path, tensors, metadata)
+        files = mpi.gather((os.path.basename(path), file_digest(path)))
+        if mpi.rank == 0:
+            text = json.dumps({"files": dict(files)}, indent=2).encode()
+            replace_file(manifest_path, text)
+            self._remove_old()
+        # Where a signal ends the run, no rank may end before the manifest is written.
+        mpi.wait()
 
     def _remove_old(self):
         manifests = list_manifests(self.folder)
@@ -144,9 +152,9 @@ class Checkpoints:
 
     def _remove_all(self):
         """Removes what an earlier run in the same folder left."""
-        if self.folder and os.path.isdir(self.folder):
+        if self.folder and os.path.isdir(self.folder) and mpi.rank == 0:
             for file in os.listdir(self.folder):
-                if re.fullmatch(r"\d{12}\.(json|safetensors)", file):
+                if re.fullmatch(r"\d{12}\.(json|(\d+\.)?safetensors)", file):
                     os.unlink(os.path.join(self.folder, file))
 
     def restore(self, folder) -> int:
@@ -162,8 +170,9 @@ class Checkpoints:
         Raises:
             UserFileError: if the folder has no run.
             UserValueError: if the checkpoint does not fit this run, or none is
-                whole.
+                whole, or the MPI ranks do not train alike.
         """
+        self._check_agreement()
         resumable = all(is_resumable(env) for env in self.envs)
         if folder is None:
             logger.open_files()
@@ -181,10 +190,15 @@ class Checkpoints:
         manifests = list_manifests(os.path.join(folder, "checkpoints"))
         damaged = None
         for path in reversed(manifests):
+            check_ranks(folder, len(read_files_of(path)) or mpi.size)
+            problem = None
             try:
                 tensors, metadata = load_checkpoint(path)
             except (UserValueError, UserFileError) as error:
-                damaged = error
+                problem = error
+            problems = [error for error in mpi.gather(problem) if error]
+            if problems:
+                damaged = problems[0]
                 continue
             self._check_description(path, metadata["description"])
             if metadata["num_timesteps"] > self.total_timesteps:
@@ -210,6 +224,20 @@ class Checkpoints:
         logger.open_files()
         logger.log(f"{folder} has no checkpoint yet: starting from its beginning")
         return 0
+
+    def _check_agreement(self):
+        """Raises UserValueError unless rank 0 of MPI trains the same, and as long."""
+        mine = {
+            **self.description,
+            "total_timesteps": self.total_timesteps,
+            "checkpoint_interval (0 without a log folder)": self.interval,
+        }
+        for key, expected in mpi.broadcast(mine).items():
+            if mine.get(key) != expected:
+                raise UserValueError(
+                    f"the MPI ranks have to train alike, but {key} is {expected} on "
+                    f"rank 0 and {mine.get(key)} on rank {mpi.rank}"
+                )
 
     def _say_where(self, folder, old_total):
         done, total = self.num_timesteps, self.total_timesteps
@@ -248,6 +276,16 @@ def must_not_change(arguments) -> dict:
     return json.loads(json.dumps(plain))
 
 
+def check_ranks(folder, ranks) -> None:
+    """Raises UserValueError unless a run of so many MPI ranks can be resumed."""
+    if ranks != mpi.size:
+        start = f"start it by mpiexec -n {ranks}" if ranks > 1 else "leave out mpiexec"
+        raise UserValueError(
+            f"cannot resume {folder}: it was trained by {ranks} MPI rank(s), this is a "
+            f"run of {mpi.size}; {start}"
+        )
+
+
 def is_resumable(env) -> bool:
     """Whether a VecEnv, ours or of the same interface, can hand over its state."""
     while True:
@@ -278,23 +316,28 @@ def read_files_of(path) -> dict:
         return {}
 
 
+def data_path(manifest_path) -> str:
+    """Returns the path of this rank's data in the checkpoint of a manifest."""
+    end = f"{mpi.rank}.safetensors" if mpi.rank else "safetensors"
+    return f"{manifest_path.removesuffix('json')}{end}"
+
+
 def load_checkpoint(path):
     """Reads the checkpoint of a manifest.
 
     Returns:
-        (tensors, metadata) of its data file.
+        (tensors, metadata) of this rank's data file.
 
     Raises:
         UserFileError, UserValueError: if it is not whole.
     """
-    data = f"{os.path.basename(path).removesuffix('.json')}.safetensors"
-    files = read_files_of(path)
-    if data not in files:
+    digest = read_files_of(path).get(os.path.basename(data_path(path)))
+    if digest is None:
         raise UserValueError(f"the checkpoint {path} is damaged")
-    data_path = os.path.join(os.path.dirname(path), data)
-    if not os.path.isfile(data_path) or file_digest(data_path) != files[data]:
-        raise UserValueError(f"the checkpoint {data_path} is damaged")
-    return load_tensors(data_path)
+    path = data_path(path)
+    if not os.path.isfile(path) or file_digest(path) != digest:
+        raise UserValueError(f"the checkpoint {path} is damaged")
+    return load_tensors(path)
 
 
 def file_digest(path) -> str:

@@ -14,13 +14,14 @@ import types
 import typing
 from collections.abc import Callable
 
-from baselines.common.errors import UserError
+from baselines.common import mpi
+from baselines.common.errors import UserError, UserValueError
 
 REQUIRED = inspect.Parameter.empty
 
 
 class OneLineErrorParser(argparse.ArgumentParser):
-    """An argument parser that takes full names only and complains in one line."""
+    """An argument parser that takes full names only and raises UserValueError."""
 
     def __init__(self, **kwargs):
         super().__init__(
@@ -30,20 +31,21 @@ class OneLineErrorParser(argparse.ArgumentParser):
         )
 
     def error(self, message):
-        print(f"error: {message}", file=sys.stderr)
-        raise SystemExit(2)
+        raise UserValueError(message)
 
 
 @contextlib.contextmanager
 def one_line_errors():
-    """Ends the program with status 2 and one line on stderr for a user's mistake."""
+    """Ends the program with status 2 and one line on stderr for a user's mistake.
+
+    With several MPI ranks it ends all of them.
+    """
     try:
         yield
     except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        raise SystemExit(2) from None
+        mpi.end(2, f"error: {error}")
     except KeyboardInterrupt:
-        raise SystemExit(130) from None
+        mpi.end(130)
 
 
 def function_arguments(fn, leave_out=()) -> dict:

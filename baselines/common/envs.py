@@ -9,6 +9,7 @@ import numpy as np
 from gymnasium.envs.registration import EnvSpec
 
 from baselines.bench.monitor import Monitor
+from baselines.common import mpi
 from baselines.common.errors import (
     MissingDependency,
     UserTypeError,
@@ -204,13 +205,14 @@ def make_vec_env(
         env_type: its kind; found by ``find_env_type`` if None.
         num_env: how many. One runs in this process, more in workers. Retro games
             have a worker each: stable-retro can run one emulator a process.
-        seed: environment i gets ``seed + i``; None for random seeds.
+        seed: environment i of MPI rank r gets ``seed + 10_000 * r + i``, where r is
+            0 without MPI; None for random seeds.
         wrapper_kwargs: see ``make_env``.
         env_kwargs: for the environment's own constructor.
         start_index: number of the first environment, for seeds and file names.
         reward_scale: factor on the rewards that the algorithm sees.
         gamestate: see ``make_env``.
-        log_dir: where ``0.<i>.monitor.csv`` go; None for no files.
+        log_dir: where ``<r>.<i>.monitor.csv`` go; None for no files.
         num_workers: how many worker processes, see ``SubprocVecEnv``.
 
     Raises:
@@ -218,6 +220,8 @@ def make_vec_env(
     """
     spec = find_spec(env_id) if isinstance(env_id, str) else env_id
     env_type = env_type or find_env_type(spec)
+    # Here and not in the workers, which are no ranks.
+    seed, rank = mpi.own_seed(seed), mpi.rank
 
     def env_fn(index):
         def make():
@@ -225,7 +229,7 @@ def make_vec_env(
                 spec,
                 env_type,
                 seed=None if seed is None else seed + index,
-                monitor_file=log_dir and os.path.join(log_dir, f"0.{index}"),
+                monitor_file=log_dir and os.path.join(log_dir, f"{rank}.{index}"),
                 reward_scale=reward_scale,
                 wrapper_kwargs=wrapper_kwargs,
                 env_kwargs=env_kwargs,

@@ -1,7 +1,16 @@
-"""Optimisers as the original results had them."""
+"""Optimisers as the original results had them, and the update that they make."""
+
+import itertools
+import math
+import zlib
 
 import keras
+import numpy as np
 from keras import ops
+
+from baselines.common import backend, mpi
+
+CHECK_INTERVAL = 100  # updates from one comparison of the ranks to the next
 
 
 class RMSprop(keras.optimizers.RMSprop):
@@ -15,3 +24,83 @@ class RMSprop(keras.optimizers.RMSprop):
         super().build(variables)
         for mean_square in self._velocities:
             mean_square.assign(ops.ones_like(mean_square))
+
+
+def make_update(loss, optimizer, variables, scan=False):
+    """Returns ``update(learning_rate, *batch) -> metrics``, a step of an optimiser.
+
+    That is one compiled call. With several MPI ranks it is two, and in between the
+    gradients are averaged over the ranks, so that the optimiser limits the norm of the
+    average. Every rank starts from the variables of rank 0; ``update`` raises
+    RuntimeError if they differ later.
+
+    Args:
+        loss: function of ``*batch`` that returns (loss, metrics).
+        optimizer: a Keras optimiser, which is built here.
+        variables: all that the loss reads. Those that are trainable are trained.
+        scan: whether ``update`` takes several steps, one for each slice of
+            ``batch[0]`` [K, ...], which the loss is given in its place. That is one
+            compiled call as well. Metrics have a first axis K then.
+    """
+    trained = [variable for variable in variables if variable.trainable]
+    optimizer.build(trained)
+    everything = [*variables, *optimizer.variables]
+    loss_and_gradients = backend.value_and_grad(loss, trained)
+
+    def apply(learning_rate, gradients):
+        optimizer.learning_rate.assign(learning_rate)
+        optimizer.apply(gradients, trained)
+
+    def update(learning_rate, *batch):
+        (_, metrics), gradients = loss_and_gradients(*batch)
+        apply(learning_rate, gradients)
+        return metrics
+
+    if mpi.size == 1 and not scan:
+        return backend.compile(update, everything)
+    if mpi.size == 1:
+        scanned = backend.scan(
+            lambda x, rate, *batch: update(rate, x, *batch), everything
+        )
+        return lambda rate, slices, *batch: scanned(slices, rate, *batch)
+
+    def differentiate(*batch):
+        (_, metrics), gradients = loss_and_gradients(*batch)
+        return metrics, ops.concatenate([ops.reshape(x, (-1,)) for x in gradients])
+
+    def apply_flat(learning_rate, gradients):
+        ends = np.cumsum([math.prod(variable.shape) for variable in trained])
+        parts = ops.split(gradients, ends[:-1])
+        shaped = [ops.reshape(x, v.shape) for x, v in zip(parts, trained)]
+        apply(learning_rate, shaped)
+
+    differentiate = backend.compile(differentiate, everything)
+    apply_flat = backend.compile(apply_flat, everything)
+    for variable in variables:
+        variable.assign(mpi.broadcast(ops.convert_to_numpy(variable)))
+    updates = itertools.count()
+
+    def update_together(learning_rate, *batch):
+        if next(updates) % CHECK_INTERVAL == 0:
+            check_equal(variables)
+        metrics, gradients = differentiate(*batch)
+        apply_flat(learning_rate, mpi.mean(gradients))
+        return metrics
+
+    def scan_together(learning_rate, slices, *batch):
+        metrics = [update_together(learning_rate, x, *batch) for x in slices]
+        return {key: [m[key] for m in metrics] for key in metrics[0]}
+
+    return scan_together if scan else update_together
+
+
+def check_equal(variables) -> None:
+    """Raises RuntimeError if a variable is not the same on all ranks, bit for bit."""
+    sums = mpi.gather([zlib.crc32(ops.convert_to_numpy(v)) for v in variables])
+    for rank, found in enumerate(sums):
+        for variable, expected, crc in zip(variables, sums[0], found):
+            if crc != expected:
+                raise RuntimeError(
+                    f"the ranks have come apart: {variable.path} of rank {rank} is not "
+                    "that of rank 0"
+                )

@@ -5,7 +5,7 @@ import numpy as np
 from gymnasium import spaces
 from keras import ops
 
-from baselines.common import backend
+from baselines.common import backend, mpi
 from baselines.common.distributions import make_distribution
 from baselines.common.envs import first_line, is_image
 from baselines.common.errors import UserError, UserTypeError, UserValueError
@@ -226,8 +226,12 @@ class Policy:
         }
 
     def save(self, path) -> None:
-        """Writes all variables to one safetensors file."""
-        save_tensors(path, self.get_state()["variables"], self.description)
+        """Writes all variables to one safetensors file.
+
+        With several MPI ranks, whose variables are the same, rank 0 writes it.
+        """
+        if mpi.rank == 0:
+            save_tensors(path, self.get_state()["variables"], self.description)
 
     def load(self, path) -> None:
         """Takes all variables from a file that ``save`` wrote.

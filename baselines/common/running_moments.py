@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from baselines.common import mpi
+
 
 class RunningMoments:
     """Mean and variance of samples that arrive in batches, in float64.
@@ -20,13 +22,21 @@ class RunningMoments:
         self.count = 0
 
     def update(self, batch) -> None:
-        """Takes in a batch, [B, *shape].
+        """Takes in a batch, [B, *shape]; with several MPI ranks, the batches of all.
+
+        They then have the same moments; each has to give a batch at the same time.
+        """
+        batch = np.asarray(batch, np.float64)
+        moments = batch.mean(axis=0), batch.var(axis=0), len(batch)
+        for moments_of_rank in mpi.gather(moments):
+            self._combine(*moments_of_rank)
+
+    def _combine(self, mean, var, count):
+        """Takes in the moments of other samples.
 
         Chan et al. 1979, "Updating formulae and a pairwise algorithm for computing
         sample variances", equation 2.1.
         """
-        batch = np.asarray(batch, np.float64)
-        mean, var, count = batch.mean(axis=0), batch.var(axis=0), len(batch)
         total = self.count + count
         delta = mean - self.mean
         squares = self.var * self.count + var * count

@@ -8,17 +8,22 @@ from collections import deque
 import keras
 import numpy as np
 
+from baselines.common import mpi
 from baselines.common.errors import UserValueError
 
 
 def make_seed(seed):
-    """Seeds what draws initial weights; returns the seed, a random one for None."""
+    """Seeds what draws initial weights; returns the seed, a random one for None.
+
+    With several MPI ranks their weights have one seed; what comes back is each rank's
+    own, for what is drawn later.
+    """
     if seed is None:
-        seed = secrets.randbelow(2**31)
+        seed = mpi.broadcast(secrets.randbelow(2**31))
     check_whole(0, seed=seed)
     check_range(0, 2**32 - 1, seed=seed)
     keras.utils.set_random_seed(int(seed))
-    return int(seed)
+    return mpi.own_seed(int(seed))
 
 
 def check_whole(minimum, **arguments) -> None:
@@ -66,10 +71,11 @@ def count_updates(total_timesteps, batch_size) -> int:
     """
     check_whole(0, total_timesteps=total_timesteps)
     if 0 < total_timesteps < batch_size:
+        ranks = f" x {mpi.size} MPI ranks" if mpi.size > 1 else ""
         raise UserValueError(
             f"total_timesteps (num_timesteps) is {total_timesteps}, but one update "
-            f"takes {batch_size} agent steps (num_env x nsteps); give at least that "
-            "many, or 0 for none"
+            f"takes {batch_size} agent steps (num_env x nsteps{ranks}); give at least "
+            "that many, or 0 for none"
         )
     return total_timesteps // batch_size
 
@@ -81,7 +87,9 @@ class EpisodeResults:
         self.results = deque(maxlen=100)
 
     def extend(self, results) -> None:
-        self.results.extend(results)
+        """Takes in a list of results; with several MPI ranks, those of all of them."""
+        for results_of_rank in mpi.gather(results):
+            self.results.extend(results_of_rank)
 
     def mean(self, key) -> float:
         """Returns the mean of ``r`` or ``l`` (return, length), NaN if there is none."""

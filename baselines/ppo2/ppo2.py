@@ -12,7 +12,7 @@ import numpy as np
 from keras import ops
 
 from baselines import logger
-from baselines.common import backend
+from baselines.common import mpi
 from baselines.common.checkpoint import (
     Checkpoints,
     VariableState,
@@ -21,6 +21,7 @@ from baselines.common.checkpoint import (
 from baselines.common.envs import as_vec_env
 from baselines.common.errors import UserValueError
 from baselines.common.models import check_keywords
+from baselines.common.optimizers import make_update
 from baselines.common.policies import Policy
 from baselines.common.returns import explained_variance, gae
 from baselines.common.runners import Runner, flatten
@@ -175,7 +176,6 @@ def learn(
     lr, cliprange = parse_schedule(lr, "lr"), parse_schedule(cliprange, "cliprange")
     seed = make_seed(seed)
     env = as_vec_env(env, seed)
-    batch_size = env.num_envs * nsteps
     policy = Policy(
         env.observation_space,
         env.action_space,
@@ -190,7 +190,7 @@ def learn(
         policy.load(load_path)
     recurrent = policy.initial_state is not None
     # What minibatches are drawn from: whole sequences if there is a state.
-    num_samples = env.num_envs if recurrent else batch_size
+    num_samples = env.num_envs if recurrent else env.num_envs * nsteps
     if num_samples % nminibatches:
         samples = f"num_env {env.num_envs} x nsteps {nsteps}"
         if recurrent:
@@ -199,23 +199,7 @@ def learn(
             f"nminibatches has to divide {num_samples} ({samples}), received "
             f"{nminibatches}"
         )
-    variables = policy.trainable_variables
     optimizer = keras.optimizers.Adam(epsilon=1e-5, global_clipnorm=max_grad_norm)
-    optimizer.build(variables)
-
-    def loss(obs, states, masks, cliprange, *batch):
-        params, values = policy(obs, states, masks)
-        return ppo2_loss(
-            params,
-            values,
-            *batch,
-            cliprange,
-            distribution=policy.distribution,
-            c_v=vf_coef,
-            c_e=ent_coef,
-        )
-
-    loss_and_gradients = backend.value_and_grad(loss, variables)
 
     def minibatch(indices, states, *batch):
         """Returns states and batch [T, N, ...] of some environments or samples."""
@@ -225,17 +209,21 @@ def learn(
         samples = (ops.take(flatten(x), indices, axis=0) for x in batch)
         return states, *(ops.expand_dims(x, 0) for x in samples)
 
-    def minibatch_update(indices, learning_rate, cliprange, *batch):
+    def loss(indices, cliprange, *batch):
         states, obs, masks, *batch = minibatch(indices, *batch)
-        batch = [flatten(x) for x in batch]
-        (_, metrics), gradients = loss_and_gradients(
-            obs, states, masks, cliprange, *batch
+        params, values = policy(obs, states, masks)
+        return ppo2_loss(
+            params,
+            values,
+            *map(flatten, batch),
+            cliprange,
+            distribution=policy.distribution,
+            c_v=vf_coef,
+            c_e=ent_coef,
         )
-        optimizer.learning_rate.assign(learning_rate)
-        optimizer.apply(gradients, variables)
-        return metrics
 
-    update = backend.scan(minibatch_update, [*policy.variables, *optimizer.variables])
+    update = make_update(loss, optimizer, policy.variables, scan=True)
+    batch_size = mpi.size * env.num_envs * nsteps
     num_updates = count_updates(total_timesteps, batch_size)
     episodes = EpisodeResults()
     runner = Runner(env, policy, nsteps)
@@ -285,8 +273,8 @@ def learn(
                 for _ in range(noptepochs)
             ]
             metrics = update(
-                np.concatenate(epochs),
                 learning_rate,
+                np.concatenate(epochs),
                 clip,
                 rollout.states,
                 rollout.obs,
@@ -319,7 +307,7 @@ def learn(
             if save_interval and nupdates % save_interval == 0:
                 name = f"{nupdates:05d}.safetensors"
                 policy.save(os.path.join(logger.get_dir(), "models", name))
-            stop = callback is not None and callback(locals(), globals())
+            stop = mpi.any_rank(callback is not None and callback(locals(), globals()))
             checkpoints.after_update(num_timesteps, stop or nupdates == num_updates)
             if stop:
                 break

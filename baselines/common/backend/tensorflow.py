@@ -3,6 +3,17 @@
 import keras
 import tensorflow as tf
 
+from baselines.common import mpi
+
+if mpi.local_size > 1:
+    # Ranks on one machine share its cores and GPUs, of which TensorFlow would take all
+    # the memory.
+    tf.config.threading.set_intra_op_parallelism_threads(mpi.available_cores())
+    if gpus := tf.config.list_physical_devices("GPU"):
+        gpu = gpus[mpi.local_rank % len(gpus)]
+        tf.config.set_visible_devices(gpu, "GPU")
+        tf.config.experimental.set_memory_growth(gpu, True)
+
 # XLA fuses what a GPU would launch one by one; on a CPU it is twice as slow as
 # TensorFlow's own kernels.
 USE_XLA = bool(tf.config.list_physical_devices("GPU"))
@@ -27,15 +38,16 @@ def scan(fn, variables):
         variables: not needed here; TensorFlow finds them itself.
 
     Returns:
-        A function of an array [K, ...], whose K slices ``fn`` is given in turn, and
-        of the other arguments, which every call gets; it returns what ``fn``
-        returned, each array with a first axis K.
+        A function of an array [K, ...] (or a nest of them), whose K slices ``fn`` is
+        given in turn, and of the other arguments, which every call gets; it returns
+        what ``fn`` returned, each array with a first axis K.
     """
 
     def scanned(xs, *args):
+        first = keras.tree.map_structure(lambda x: x[0], xs)
         signature = keras.tree.map_structure(
             lambda x: tf.TensorSpec(x.shape, x.dtype),
-            tf.function(fn).get_concrete_function(xs[0], *args).structured_outputs,
+            tf.function(fn).get_concrete_function(first, *args).structured_outputs,
         )
         # One at a time, as each reads the variables that the last one wrote.
         return tf.map_fn(
@@ -64,7 +76,13 @@ def value_and_grad(loss_fn, variables):
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch([variable.value for variable in variables])
             loss, metrics = loss_fn(*args)
-        return (loss, metrics), tape.gradient(loss, [v.value for v in variables])
+        gradients = tape.gradient(
+            loss,
+            [variable.value for variable in variables],
+            # Of a variable that the loss does not depend on.
+            unconnected_gradients=tf.UnconnectedGradients.ZERO,
+        )
+        return (loss, metrics), gradients
 
     return loss_and_gradients
 

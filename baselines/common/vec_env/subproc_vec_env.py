@@ -13,7 +13,9 @@ from multiprocessing.connection import Connection, wait
 import cloudpickle
 import numpy as np
 
+from baselines.common import mpi
 from baselines.common.errors import UserError, UserValueError
+from baselines.common.mpi import available_cores
 from baselines.common.vec_env import worker as worker_program
 from baselines.common.vec_env.vec_env import (
     VecEnv,
@@ -43,7 +45,8 @@ class SubprocVecEnv(VecEnv):
     Args:
         env_fns: functions without arguments, each of which makes a Gymnasium
             environment. They are sent by cloudpickle.
-        num_workers: how many processes; by default as many as there are cores.
+        num_workers: how many processes; by default as many as there are cores, shared
+            evenly by the MPI ranks of this machine.
 
     Raises:
         WorkerError: here or in any later call, if an environment raises (with
@@ -198,7 +201,11 @@ class WorkerProcess:
             [*command, *map(str, fds)],
             stdin=subprocess.DEVNULL,
             pass_fds=fds,
-            env={**os.environ, "PYTHONPATH": search_path, "OMP_NUM_THREADS": "1"},
+            env={
+                **mpi.child_environment(),
+                "PYTHONPATH": search_path,
+                "OMP_NUM_THREADS": "1",
+            },
         )
         theirs.close()
         self.pipe = Connection(ours.detach())
@@ -240,13 +247,6 @@ class WorkerProcess:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-
-
-def available_cores() -> int:
-    """Returns how many cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def split_evenly(count, parts) -> list[slice]:

@@ -1,0 +1,190 @@
+"""Several processes, called ranks, that train one model over MPI.
+
+``mpiexec -n 4 python ...`` starts the same program four times. Without it, or with
+``-n 1``, there is one rank: what is gathered or averaged is then the rank's own, and
+mpi4py is not imported.
+
+Every function that communicates waits until all ranks have called it, in the same
+order: one that only some ranks call waits for ever.
+
+Attributes:
+    size, rank: how many ranks there are, and which of them this process is, from 0.
+    local_size, local_rank: the same among those on this machine.
+"""
+
+import os
+import sys
+import time
+import traceback
+
+import numpy as np
+
+from baselines.common.errors import MissingDependency, UserValueError
+
+VARIABLES = (  # of the environment: size, rank, local size and local rank
+    # MPICH and Intel MPI
+    ("PMI_SIZE", "PMI_RANK", "MPI_LOCALNRANKS", "MPI_LOCALRANKID"),
+    # Open MPI
+    tuple(
+        f"OMPI_COMM_WORLD_{name}"
+        for name in ("SIZE", "RANK", "LOCAL_SIZE", "LOCAL_RANK")
+    ),
+)
+PREFIXES = "MPI_LOCAL", "OMPI_", "PMI_", "PMIX_"  # of all that a launcher sets
+PATIENCE = 2.0  # seconds that a rank which ends waits for the others to end, too
+SEED_STEP = 10_000  # from the seeds of a rank to the next one's, as OpenAI Baselines
+
+
+def read_environment(environ):
+    """Returns size, rank, local size and local rank, as the launcher gave them."""
+    for names in VARIABLES:
+        if int(environ.get(names[0], 1)) > 1:
+            defaults = 1, 0, 1, 0
+            return tuple(int(environ.get(*pair)) for pair in zip(names, defaults))
+    return 1, 0, 1, 0
+
+
+size, rank, local_size, local_rank = read_environment(os.environ)
+world = None  # the communicator of all ranks, once they are connected
+endings = None  # another, to tell each other that they end
+
+
+def connect() -> None:
+    """Connects the ranks, unless they are or there is only one.
+
+    From here on, an exception that nothing catches ends all ranks.
+
+    Raises:
+        MissingDependency: if mpi4py cannot be used.
+        UserValueError: if the launcher is not that of mpi4py's MPI.
+    """
+    global world, endings
+    if size == 1 or world is not None:
+        return
+    try:
+        from mpi4py import MPI
+    except (ImportError, RuntimeError) as error:  # no mpi4py; no MPI for it
+        raise MissingDependency(
+            f"mpiexec started {size} processes, but mpi4py cannot be imported "
+            f"({str(error).splitlines()[0]}): pip install -e '.[mpi]', or start "
+            "without mpiexec"
+        ) from None
+    if (MPI.COMM_WORLD.size, MPI.COMM_WORLD.rank) != (size, rank):
+        library = " ".join(MPI.Get_library_version().split(",")[0].split()[:3])
+        raise UserValueError(
+            f"mpiexec started {size} processes, but MPI finds {MPI.COMM_WORLD.size}: "
+            f"mpi4py uses another MPI ({library}) than mpiexec; call its own mpiexec"
+        )
+    world, endings = MPI.COMM_WORLD.Dup(), MPI.COMM_WORLD.Dup()
+    sys.excepthook = end_by_exception
+
+
+def gather(value) -> list:
+    """Returns the ``value`` of every rank, in order, on every rank."""
+    if size == 1:
+        return [value]
+    connect()
+    return world.allgather(value)
+
+
+def broadcast(value):
+    """Returns the ``value`` of rank 0."""
+    if size == 1:
+        return value
+    connect()
+    return world.bcast(value)
+
+
+def mean(array) -> np.ndarray:
+    """Returns the mean over the ranks of arrays of one shape and type."""
+    array = np.ascontiguousarray(array)
+    if size == 1:
+        return array
+    connect()
+    total = np.empty_like(array)
+    world.Allreduce(array, total)
+    return total / array.dtype.type(size)
+
+
+def wait() -> None:
+    """Returns when every rank is here."""
+    if size > 1:
+        connect()
+        world.Barrier()
+
+
+def any_rank(flag) -> bool:
+    """Returns whether ``flag`` is true on some rank."""
+    return any(gather(bool(flag)))
+
+
+def mean_row(row) -> dict:
+    """Returns the means over the ranks of a dict of numbers.
+
+    What is the same everywhere stays as it is, so that counts stay whole.
+    """
+    rows = gather(row)
+    means = {}
+    for key in row:
+        values = [other[key] for other in rows if key in other]
+        same = all(value == values[0] for value in values)
+        means[key] = values[0] if same else float(np.mean(values))
+    return means
+
+
+def own_seed(seed):
+    """Returns the seed of what has to differ between ranks; None stays None."""
+    return None if seed is None else seed + SEED_STEP * rank
+
+
+def child_environment() -> dict:
+    """Returns ``os.environ`` without what would make a child process a rank."""
+    return {k: v for k, v in os.environ.items() if not k.startswith(PREFIXES)}
+
+
+def end(status, message=None) -> None:
+    """Ends the program with an exit status, on every rank.
+
+    If all ranks come here within moments, as after the same mistake, rank 0 speaks for
+    all. Otherwise the others wait for this rank, for ever: they are aborted.
+
+    Args:
+        status: exit status.
+        message: for stderr, or None.
+
+    Raises:
+        SystemExit: with that status, unless the ranks are aborted.
+    """
+    together = world is None or all_end()
+    # Ranks that could not be connected are likely to have failed alike.
+    speaks = local_rank == 0 if world is None else rank == 0
+    if message is not None and (speaks or not together):
+        print(message, file=sys.stderr, flush=True)
+    if not together:
+        world.Abort(status)
+    raise SystemExit(status)
+
+
+def all_end() -> bool:
+    """Whether every rank comes here within ``PATIENCE`` seconds."""
+    request = endings.Ibarrier()
+    deadline = time.monotonic() + PATIENCE
+    while not request.Test():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def end_by_exception(*exc_info) -> None:
+    """A ``sys.excepthook`` for all ranks."""
+    end(1, "".join(traceback.format_exception(*exc_info)).rstrip())
+
+
+def available_cores() -> int:
+    """Returns how many cores this process may use: its share, beside other ranks."""
+    if hasattr(os, "sched_getaffinity"):
+        cores = len(os.sched_getaffinity(0))
+    else:
+        cores = os.cpu_count() or 1
+    return max(1, cores // local_size)
