@@ -13,7 +13,9 @@ from baselines.bench import throughput
 from baselines.common.errors import UserFileError
 
 README = (Path(__file__).parent.parent / "README.md").read_text()
-COMMANDS = re.findall(r"^(?:\S*/)?python -m baselines\.run (.*)$", README, re.M)
+COMMANDS = re.findall(
+    r"^(?:mpiexec .*)?(?:\S*/)?python -m baselines\.run (.*)$", README, re.M
+)
 BENCH_COMMANDS = re.findall(
     r"^python -m baselines\.bench\.throughput (.*)$", README, re.M
 )
