@@ -3,7 +3,7 @@
     python results/mujoco1m.py FOLDER           (needs pip install -e '.[mujoco]')
 
 Trains what is not yet in FOLDER, resumes what was interrupted, leaves what is finished,
-and then writes results/mujoco1m.csv and prints its table. --jobs trains several at once.
+Trains what is not yet in FOLDER, resumes what was interrupted, leaves what is finished,
 """
 
 import argparse

@@ -6,6 +6,10 @@ last, so that a kill at any moment leaves the checkpoint before it whole. Files
 named by no manifest are removed; a file that several manifests name is kept as
 long as one of them is. Each MPI rank has a file of its own, and rank 0 writes the
 manifest over all.
+
+A part that is large and grows, such as a replay memory, is saved in segments: files
+that are written once, when a segment is full, and that the manifests of later
+checkpoints name again.
 """
 
 import hashlib
@@ -56,7 +60,9 @@ class Checkpoints:
         description: JSON values that a checkpoint has to agree in, such as the
             algorithm and the shapes.
         parts: objects with ``get_state`` and ``set_state`` by name. A state is
-            a nest of dicts and lists of arrays and JSON values.
+            a nest of dicts and lists of arrays and JSON values. One that is saved in
+            segments also has ``segments``, ``get_segment`` and ``set_segment``, see
+            ``ReplayBuffer``.
     """
 
     def __init__(self, folder, interval, total_timesteps, envs, description, **parts):
@@ -68,6 +74,8 @@ class Checkpoints:
         self.description = {"format": FORMAT, **description, "num_envs": num_envs}
         # The log comes last, because restoring anything else may still fail.
         self.parts = {**parts, "logger": logger}
+        self.segmented = {k: v for k, v in parts.items() if hasattr(v, "segments")}
+        self.written = {}  # checksums of segments by file name
         self.num_timesteps = 0
         self.signal = 0  # none yet
         self.old_handlers = {}
@@ -102,6 +110,7 @@ class Checkpoints:
         """
         if not self.interval:
             return
+        self._write_segments()
         # Of all ranks, as it may have reached one alone, or one later than the others.
         number = max(mpi.gather(self.signal))
         due = num_timesteps // self.interval > self.num_timesteps // self.interval
@@ -122,6 +131,7 @@ class Checkpoints:
 
     def save(self, num_timesteps) -> None:
         """Writes a checkpoint and removes the ones it replaces."""
+        self._write_segments()
         tensors = {}
         states = {name: part.get_state() for name, part in self.parts.items()}
         metadata = {
@@ -135,17 +145,33 @@ class Checkpoints:
         save_tensors(path, tensors, metadata)
         files = mpi.gather((os.path.basename(path), file_digest(path)))
         if mpi.rank == 0:
-            text = json.dumps({"files": dict(files)}, indent=2).encode()
-            replace_file(manifest_path, text)
+            manifest = {"files": dict(files), "segments": self.written}
+            replace_file(manifest_path, json.dumps(manifest, indent=2).encode())
             self._remove_old()
         # Where a signal ends the run, no rank may end before the manifest is written.
         mpi.wait()
+
+    def _write_segments(self):
+        """Writes the segments that are full by now, and forgets those not needed."""
+        needed = {
+            f"{name}-{number:012d}.safetensors": (part, number)
+            for name, part in self.segmented.items()
+            for number in part.segments()
+        }
+        for file, (part, number) in needed.items():
+            if file not in self.written:
+                path = os.path.join(self.folder, file)
+                save_tensors(path, part.get_segment(number), {})
+                self.written[file] = file_digest(path)
+        self.written = {file: self.written[file] for file in needed}
 
     def _remove_old(self):
         manifests = list_manifests(self.folder)
         for path in manifests[:-KEPT]:
             os.unlink(path)
-        named = {file for path in manifests[-KEPT:] for file in read_files_of(path)}
+        named = set(self.written)
+        for path in manifests[-KEPT:]:
+            named |= set(read_files_of(path)) | set(read_files_of(path, "segments"))
         for file in os.listdir(self.folder):
             if file.endswith((".safetensors", ".tmp")) and file not in named:
                 os.unlink(os.path.join(self.folder, file))
@@ -154,7 +180,7 @@ class Checkpoints:
         """Removes what an earlier run in the same folder left."""
         if self.folder and os.path.isdir(self.folder) and mpi.rank == 0:
             for file in os.listdir(self.folder):
-                if re.fullmatch(r"\d{12}\.(json|(\d+\.)?safetensors)", file):
+                if re.fullmatch(r"(\w+-)?\d{12}\.(json|(\d+\.)?safetensors)", file):
                     os.unlink(os.path.join(self.folder, file))
 
     def restore(self, folder) -> int:
@@ -194,6 +220,7 @@ class Checkpoints:
             problem = None
             try:
                 tensors, metadata = load_checkpoint(path)
+                segments = self._find_segments(path)
             except (UserValueError, UserFileError) as error:
                 problem = error
             problems = [error for error in mpi.gather(problem) if error]
@@ -206,6 +233,9 @@ class Checkpoints:
                     f"cannot resume {folder}: {metadata['num_timesteps']} agent steps "
                     f"are done, more than the {self.total_timesteps} asked for"
                 )
+            for part, segment_path in segments:
+                part.set_segment(load_tensors(segment_path)[0])
+            self.written = read_files_of(path, "segments")
             states = put_arrays(metadata["states"], tensors)
             for name, part in self.parts.items():
                 part.set_state(states[name])
@@ -224,6 +254,22 @@ class Checkpoints:
         logger.open_files()
         logger.log(f"{folder} has no checkpoint yet: starting from its beginning")
         return 0
+
+    def _find_segments(self, manifest_path) -> list:
+        """Returns (part, path) of the segments of a manifest, in their order.
+
+        Raises:
+            UserValueError: if one of them is not whole.
+        """
+        found = []
+        for file, digest in sorted(read_files_of(manifest_path, "segments").items()):
+            part = self.segmented.get(file.partition("-")[0])
+            path = os.path.join(os.path.dirname(manifest_path), file)
+            if part is None or os.path.basename(path) != file:
+                raise UserValueError(f"the checkpoint {manifest_path} is damaged")
+            check_whole_file(path, digest)
+            found.append((part, path))
+        return found
 
     def _check_agreement(self):
         """Raises UserValueError unless rank 0 of MPI trains the same, and as long."""
@@ -306,11 +352,16 @@ def list_manifests(folder) -> list:
     ]
 
 
-def read_files_of(path) -> dict:
-    """Returns the checksums of a manifest's files by name; none if it is damaged."""
+def read_files_of(path, kind="files") -> dict:
+    """Returns the checksums of a manifest's files by name; none if it is damaged.
+
+    Args:
+        path: of the manifest.
+        kind: ``files``, of which each MPI rank has one, or ``segments``.
+    """
     try:
         with open(path) as file:
-            files = json.load(file)["files"]
+            files = json.load(file)[kind]
         return {str(name): str(digest) for name, digest in files.items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return {}
@@ -334,10 +385,14 @@ def load_checkpoint(path):
     digest = read_files_of(path).get(os.path.basename(data_path(path)))
     if digest is None:
         raise UserValueError(f"the checkpoint {path} is damaged")
-    path = data_path(path)
+    check_whole_file(data_path(path), digest)
+    return load_tensors(data_path(path))
+
+
+def check_whole_file(path, digest) -> None:
+    """Raises UserValueError unless there is a file with that checksum."""
     if not os.path.isfile(path) or file_digest(path) != digest:
         raise UserValueError(f"the checkpoint {path} is damaged")
-    return load_tensors(path)
 
 
 def file_digest(path) -> str:

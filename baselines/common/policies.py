@@ -1,22 +1,19 @@
-"""A policy and its value function: network, heads, acting, saving."""
+"""A policy and its value function: network, heads, acting."""
 
 import keras
 import numpy as np
 from gymnasium import spaces
 from keras import ops
 
-from baselines.common import backend, mpi
+from baselines.common import backend
 from baselines.common.distributions import make_distribution
-from baselines.common.envs import first_line, is_image
-from baselines.common.errors import UserError, UserTypeError, UserValueError
+from baselines.common.errors import UserTypeError, UserValueError
+from baselines.common.model import Model
 from baselines.common.models import build_network, dense
 from baselines.common.running_moments import RunningMoments
-from baselines.common.tensors import load_tensors, save_tensors
-
-FORMAT = 1  # of saved models
 
 
-class Policy:
+class Policy(Model):
     """A stochastic policy π(a|s) and a value function v(s).
 
     Takes observations as the environment gives them: images are scaled from
@@ -50,15 +47,10 @@ class Policy:
         seed=None,
         algorithm=None,
     ):
-        self.observation_space = observation_space
-        self.action_space = action_space
-        self.algorithm = algorithm
-        self.rng = np.random.default_rng(seed)
+        super().__init__(observation_space, action_space, seed, algorithm)
         self.distribution = make_distribution(action_space)
-        self.scale = make_scaling(observation_space)
         # Of recurrent networks: zeros [1, S], for any number of environments.
         self.initial_state = None
-        self.parts = {}
         if normalize_observations:
             self.parts["normalizer"] = make_normalizer(observation_space)
         self.parts["network"] = build_network(network, network_kwargs)
@@ -79,25 +71,15 @@ class Policy:
                 f"{value_network!r}"
             )
         self.parts["vf"] = dense(1, gain=1.0)
-        self._make_variables(network)
+        self.make_variables(
+            network,
+            lambda obs: self._one_step(obs, self.initial_state, np.ones(1, bool)),
+        )
         self._act = backend.compile(self._sample, self.variables)
         self._act_deterministic = backend.compile(self._mode, self.variables)
         self._value = backend.compile(
             lambda *inputs: self._one_step(*inputs)[1], self.variables
         )
-
-    def _make_variables(self, network):
-        space = self.observation_space
-        try:
-            obs = np.zeros((1, *space.shape), space.dtype)
-            self._one_step(obs, self.initial_state, np.ones(1, bool))
-        except UserError:
-            raise
-        except Exception as error:
-            raise UserValueError(
-                f"the network {network!r} cannot take observations of shape "
-                f"{space.shape}: {first_line(error)}"
-            ) from error
 
     def __call__(self, obs, states=None, masks=None):
         """Returns distribution parameters and values of rollouts, as tensors.
@@ -186,84 +168,6 @@ class Policy:
             obs = ops.convert_to_numpy(obs).reshape(-1, *shape)
             self.parts["normalizer"].update(obs)
 
-    @property
-    def named_variables(self) -> dict:
-        """All variables by a name that does not depend on what else was built."""
-        return {
-            f"{part}.{i}.{variable.name}": variable
-            for part, layer in self.parts.items()
-            for i, variable in enumerate(layer.variables)
-        }
-
-    @property
-    def variables(self) -> list:
-        return list(self.named_variables.values())
-
-    @property
-    def trainable_variables(self) -> list:
-        return [variable for variable in self.variables if variable.trainable]
-
-    def get_state(self) -> dict:
-        variables = self.named_variables.items()
-        return {
-            "variables": {k: ops.convert_to_numpy(v) for k, v in variables},
-            "generator": self.rng.bit_generator.state,
-        }
-
-    def set_state(self, state) -> None:
-        for name, variable in self.named_variables.items():
-            variable.assign(state["variables"][name])
-        self.rng.bit_generator.state = state["generator"]
-
-    @property
-    def description(self) -> dict:
-        """What a file has to agree in to be loaded: algorithm and spaces."""
-        return {
-            "format": FORMAT,
-            "algorithm": self.algorithm,
-            "observation": describe_space(self.observation_space),
-            "action": describe_space(self.action_space),
-        }
-
-    def save(self, path) -> None:
-        """Writes all variables to one safetensors file.
-
-        With several MPI ranks, whose variables are the same, rank 0 writes it.
-        """
-        if mpi.rank == 0:
-            save_tensors(path, self.get_state()["variables"], self.description)
-
-    def load(self, path) -> None:
-        """Takes all variables from a file that ``save`` wrote.
-
-        Raises:
-            UserFileError: if there is no such file.
-            UserValueError: if it is damaged, or was saved by another algorithm,
-                for other spaces, or with another network. Nothing is changed
-                then.
-        """
-        tensors, found = load_tensors(path)
-        for key, expected in self.description.items():
-            if found.get(key) != expected:
-                raise UserValueError(
-                    f"{path} was saved with {key} {found.get(key)}, but this "
-                    f"run has {expected}"
-                )
-        expected = {
-            name: f"{v.shape} {v.dtype}" for name, v in self.named_variables.items()
-        }
-        found = {name: f"{x.shape} {x.dtype}" for name, x in tensors.items()}
-        for name in sorted(expected.keys() | found.keys()):
-            if expected.get(name) != found.get(name):
-                raise UserValueError(
-                    f"{path} was saved with another network: its {name} is "
-                    f"{found.get(name)}, expected {expected.get(name)}"
-                )
-            if not np.isfinite(tensors[name]).all():
-                raise UserValueError(f"{path} is damaged: its {name} is not finite")
-        for name, variable in self.named_variables.items():
-            variable.assign(tensors[name])
-
 
 class Normalizer(keras.layers.Layer):
     """Removes the running mean, divides by the running deviation, clips at 10.
@@ -304,41 +208,3 @@ def make_normalizer(space) -> Normalizer:
             f"{space}"
         )
     return Normalizer()
-
-
-def make_scaling(space):
-    """Returns a function from raw observations to what networks take.
-
-    Images [B, height, width, channels] are divided by 255, Discrete and
-    MultiDiscrete become one-hot, and any other Box is passed on; all as float32.
-
-    Raises:
-        UserTypeError: for other spaces.
-    """
-    if is_image(space):
-        return lambda obs: ops.cast(obs, "float32") / 255.0
-    if isinstance(space, spaces.Box):
-        return lambda obs: ops.cast(obs, "float32")
-    if isinstance(space, spaces.Discrete):
-        return lambda obs: ops.one_hot(obs - int(space.start), int(space.n))
-    if isinstance(space, spaces.MultiDiscrete) and len(space.shape) == 1:
-        counts = [int(n) for n in space.nvec]
-        return lambda obs: ops.concatenate(
-            [
-                ops.one_hot(obs[:, i] - int(space.start[i]), n)
-                for i, n in enumerate(counts)
-            ],
-            axis=-1,
-        )
-    raise UserTypeError(
-        f"the observation space {type(space).__name__} is not supported; it has to be "
-        "a Box, Discrete or a vector of MultiDiscrete (a Dict or Tuple of these "
-        "becomes a Box if it is the observation of a gymnasium.Env)"
-    )
-
-
-def describe_space(space) -> str:
-    """Returns a space in words that do not depend on bounds."""
-    if isinstance(space, spaces.Box):
-        return f"Box{space.shape} {space.dtype}"
-    return str(space)

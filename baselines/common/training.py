@@ -1,5 +1,6 @@
 """Small parts of every training loop."""
 
+import functools
 import math
 import numbers
 import secrets
@@ -80,26 +81,36 @@ def count_updates(total_timesteps, batch_size) -> int:
     return total_timesteps // batch_size
 
 
+def preset(learn, **settings):
+    """Returns an algorithm's ``learn`` with other defaults."""
+    other = functools.partial(learn, **settings)
+    other.__doc__ = learn.__doc__
+    return other
+
+
 class EpisodeResults:
     """The results of the last 100 episodes (``info["episode"]``), newest last."""
 
     def __init__(self):
         self.results = deque(maxlen=100)
+        self.count = 0  # of all episodes
 
     def extend(self, results) -> None:
         """Takes in a list of results; with several MPI ranks, those of all of them."""
         for results_of_rank in mpi.gather(results):
             self.results.extend(results_of_rank)
+            self.count += len(results_of_rank)
 
     def mean(self, key) -> float:
         """Returns the mean of ``r`` or ``l`` (return, length), NaN if there is none."""
         return float(np.mean([result[key] for result in self.results] or [np.nan]))
 
-    def get_state(self) -> list:
-        return list(self.results)
+    def get_state(self) -> dict:
+        return {"results": list(self.results), "count": self.count}
 
     def set_state(self, state) -> None:
-        self.results = deque(state, maxlen=100)
+        self.results = deque(state["results"], maxlen=100)
+        self.count = state["count"]
 
 
 class Shuffler:

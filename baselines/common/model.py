@@ -1,0 +1,167 @@
+"""What every model is: parts with variables, which act, are saved and loaded."""
+
+import numpy as np
+from gymnasium import spaces
+from keras import ops
+
+from baselines.common import mpi
+from baselines.common.envs import first_line, is_image
+from baselines.common.errors import UserError, UserTypeError, UserValueError
+from baselines.common.tensors import load_tensors, save_tensors
+
+FORMAT = 1  # of saved models
+
+
+class Model:
+    """Keras layers by name, in ``parts``, and a generator to act by.
+
+    Args:
+        observation_space, action_space: of the environment.
+        seed: of the generator.
+        algorithm: name of the module that trains it; saved with the model.
+    """
+
+    def __init__(self, observation_space, action_space, seed, algorithm):
+        self.observation_space = observation_space
+        self.action_space = action_space
+        self.algorithm = algorithm
+        self.rng = np.random.default_rng(seed)
+        self.scale = make_scaling(observation_space)
+        self.parts = {}
+
+    def make_variables(self, network, call) -> None:
+        """Makes the variables of all parts.
+
+        Args:
+            network: name of the network, for the message.
+            call: a function of observations [1, *observation shape] that calls them.
+
+        Raises:
+            UserValueError: if the network cannot take such observations.
+        """
+        space = self.observation_space
+        try:
+            call(np.zeros((1, *space.shape), space.dtype))
+        except UserError:
+            raise
+        except Exception as error:
+            raise UserValueError(
+                f"the network {network!r} cannot take observations of shape "
+                f"{space.shape}: {first_line(error)}"
+            ) from error
+
+    @property
+    def named_variables(self) -> dict:
+        """All variables by a name that does not depend on what else was built."""
+        return {
+            f"{part}.{i}.{variable.name}": variable
+            for part, layer in self.parts.items()
+            for i, variable in enumerate(layer.variables)
+        }
+
+    @property
+    def variables(self) -> list:
+        return list(self.named_variables.values())
+
+    @property
+    def trainable_variables(self) -> list:
+        return [variable for variable in self.variables if variable.trainable]
+
+    def get_state(self) -> dict:
+        variables = self.named_variables.items()
+        return {
+            "variables": {k: ops.convert_to_numpy(v) for k, v in variables},
+            "generator": self.rng.bit_generator.state,
+        }
+
+    def set_state(self, state) -> None:
+        for name, variable in self.named_variables.items():
+            variable.assign(state["variables"][name])
+        self.rng.bit_generator.state = state["generator"]
+
+    @property
+    def description(self) -> dict:
+        """What a file has to agree in to be loaded: algorithm and spaces."""
+        return {
+            "format": FORMAT,
+            "algorithm": self.algorithm,
+            "observation": describe_space(self.observation_space),
+            "action": describe_space(self.action_space),
+        }
+
+    def save(self, path) -> None:
+        """Writes all variables to one safetensors file.
+
+        With several MPI ranks, whose variables are the same, rank 0 writes it.
+        """
+        if mpi.rank == 0:
+            save_tensors(path, self.get_state()["variables"], self.description)
+
+    def load(self, path) -> None:
+        """Takes all variables from a file that ``save`` wrote.
+
+        Raises:
+            UserFileError: if there is no such file.
+            UserValueError: if it is damaged, or was saved by another algorithm,
+                for other spaces, or with another network. Nothing is changed
+                then.
+        """
+        tensors, found = load_tensors(path)
+        for key, expected in self.description.items():
+            if found.get(key) != expected:
+                raise UserValueError(
+                    f"{path} was saved with {key} {found.get(key)}, but this "
+                    f"run has {expected}"
+                )
+        expected = {
+            name: f"{v.shape} {v.dtype}" for name, v in self.named_variables.items()
+        }
+        found = {name: f"{x.shape} {x.dtype}" for name, x in tensors.items()}
+        for name in sorted(expected.keys() | found.keys()):
+            if expected.get(name) != found.get(name):
+                raise UserValueError(
+                    f"{path} was saved with another network: its {name} is "
+                    f"{found.get(name)}, expected {expected.get(name)}"
+                )
+            if not np.isfinite(tensors[name]).all():
+                raise UserValueError(f"{path} is damaged: its {name} is not finite")
+        for name, variable in self.named_variables.items():
+            variable.assign(tensors[name])
+
+
+def make_scaling(space):
+    """Returns a function from raw observations to what networks take.
+
+    Images [B, height, width, channels] are divided by 255, Discrete and
+    MultiDiscrete become one-hot, and any other Box is passed on; all as float32.
+
+    Raises:
+        UserTypeError: for other spaces.
+    """
+    if is_image(space):
+        return lambda obs: ops.cast(obs, "float32") / 255.0
+    if isinstance(space, spaces.Box):
+        return lambda obs: ops.cast(obs, "float32")
+    if isinstance(space, spaces.Discrete):
+        return lambda obs: ops.one_hot(obs - int(space.start), int(space.n))
+    if isinstance(space, spaces.MultiDiscrete) and len(space.shape) == 1:
+        counts = [int(n) for n in space.nvec]
+        return lambda obs: ops.concatenate(
+            [
+                ops.one_hot(obs[:, i] - int(space.start[i]), n)
+                for i, n in enumerate(counts)
+            ],
+            axis=-1,
+        )
+    raise UserTypeError(
+        f"the observation space {type(space).__name__} is not supported; it has to be "
+        "a Box, Discrete or a vector of MultiDiscrete (a Dict or Tuple of these "
+        "becomes a Box if it is the observation of a gymnasium.Env)"
+    )
+
+
+def describe_space(space) -> str:
+    """Returns a space in words that do not depend on bounds."""
+    if isinstance(space, spaces.Box):
+        return f"Box{space.shape} {space.dtype}"
+    return str(space)

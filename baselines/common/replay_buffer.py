@@ -1,0 +1,417 @@
+"""Replay memory: what was played lately, each frame of it kept once."""
+
+import os
+from typing import NamedTuple
+
+import numpy as np
+
+from baselines.common.errors import UserValueError
+from baselines.common.training import check_whole
+
+SEGMENT_SIZE = 2048  # transitions in an immutable part of a checkpoint
+
+
+class Transitions(NamedTuple):
+    """K batches of B transitions; R is the return of up to n steps from obs on."""
+
+    obs: np.ndarray  # [K, B, *observation shape], in the space's own dtype
+    actions: np.ndarray  # [K, B, *action shape]
+    returns: np.ndarray  # [K, B] float32: sum of γ^i r_i
+    next_obs: np.ndarray  # [K, B, *observation shape], after the last of those steps
+    # What the value of next_obs counts in: γ^steps, 0 where the episode had ended.
+    discounts: np.ndarray  # [K, B] float32
+    weights: np.ndarray  # [K, B] float32: of each in the loss
+    indices: np.ndarray  # [K, B] where they are kept
+
+
+class ReplayBuffer:
+    """The last transitions of N environments, drawn uniformly.
+
+    Steps are kept in rows [N, ...]; row ``count`` has observations that wait for their
+    actions. Memory is taken as rows fill it, not at once. Returns are cut at the end of
+    an episode, and at the newest step, which is drawn as well. A time limit bootstraps
+    from the episode's true last observation.
+
+    Args:
+        observation_space: a Box, Discrete or MultiDiscrete space.
+        action_space: what actions are from.
+        size: how many transitions to keep, rounded up to a multiple of ``num_envs``.
+        num_envs: environments that are played side by side (N).
+        n_step: most steps in a return (Sutton 1988).
+        gamma: discount of a step (γ).
+        frame_stack: frames that a VecFrameStack has put side by side in the last axis
+            of each observation; only the newest is kept.
+        seed: of the generator that transitions are drawn from.
+    """
+
+    def __init__(
+        self,
+        observation_space,
+        action_space,
+        size,
+        num_envs=1,
+        n_step=1,
+        gamma=0.99,
+        frame_stack=1,
+        seed=None,
+    ):
+        check_whole(1, buffer_size=size, num_envs=num_envs, n_step=n_step)
+        self.num_envs = num_envs
+        self.n_step = n_step
+        self.gamma = gamma
+        self.frame_stack = frame_stack
+        self.rng = np.random.default_rng(seed)
+        shape = observation_space.shape
+        if frame_stack > 1:
+            shape = (*shape[:-1], shape[-1] // frame_stack)
+        # Beyond what can be drawn: the row that waits, and the oldest, whose stacks
+        # have lost frames.
+        self.num_rows = -(-size // num_envs) + frame_stack
+        rows = self.num_rows, num_envs
+        # NumPy has zeros from the operating system, which maps pages when written to.
+        self.frames = np.zeros((*rows, *shape), observation_space.dtype)
+        self.actions = np.zeros((*rows, *action_space.shape), action_space.dtype)
+        self.rewards = np.zeros(rows, np.float32)
+        self.starts = np.zeros(rows, bool)  # An episode begins with the frame.
+        self.dones = np.zeros(rows, bool)  # It ends with the step,
+        self.truncated = np.zeros(rows, bool)  # by a time limit.
+        self.last_frames = {}  # (row % num_rows, env): behind a time limit
+        self.count = 0  # rows with a step, those that are overwritten included
+
+    def __len__(self):
+        return (self.count - self.first_row) * self.num_envs
+
+    @property
+    def first_row(self) -> int:
+        """The oldest row that can be drawn."""
+        return max(0, self.count - self.num_rows + self.frame_stack)
+
+    def start(self, obs) -> None:
+        """Takes the observations [N, *observation shape] after the first reset."""
+        self.frames[0] = self._newest(obs)
+        self.starts[0] = True
+
+    def add(self, actions, rewards, dones, obs, last_obs) -> None:
+        """Takes one step of every environment.
+
+        Args:
+            actions: [N, *action shape]
+            rewards: [N]
+            dones: [N] bool
+            obs: [N, *observation shape], where ``dones`` the next episode's first
+            last_obs: the last observation by environment, where a time limit struck
+        """
+        row = self.count % self.num_rows
+        for env in np.flatnonzero(self.truncated[row]):
+            del self.last_frames[row, env]
+        self.actions[row] = actions
+        self.rewards[row] = rewards
+        self.dones[row] = dones
+        self.truncated[row] = False
+        for env, last in last_obs.items():
+            self.truncated[row, env] = True
+            self.last_frames[row, env] = np.array(self._newest(last))
+        self.count += 1
+        row = self.count % self.num_rows
+        self.frames[row] = self._newest(obs)
+        self.starts[row] = dones
+
+    def _newest(self, obs):
+        if self.frame_stack == 1:
+            return obs
+        return obs[..., -self.frames.shape[-1] :]
+
+    def sample(self, num_batches, batch_size) -> Transitions:
+        """Draws batches; ``start`` and ``add`` have to have been called."""
+        shape = num_batches, batch_size
+        rows = self.rng.integers(self.first_row, self.count, shape)
+        envs = self.rng.integers(self.num_envs, size=shape)
+        indices = rows % self.num_rows * self.num_envs + envs
+        return self._transitions(indices, np.ones(shape, np.float32))
+
+    def update_priorities(self, indices, priorities) -> None:
+        """Does nothing: all transitions are drawn alike."""
+
+    def _transitions(self, indices, weights):
+        slots, envs = np.divmod(indices, self.num_envs)
+        rows = self.count - (self.count - slots) % self.num_rows
+        returns = np.zeros(rows.shape, np.float32)
+        discounts = np.ones(rows.shape, np.float32)
+        next_rows = rows
+        going_on = np.ones(rows.shape, bool)
+        truncated = np.zeros(rows.shape, bool)
+        for k in range(self.n_step):
+            at = (rows + k) % self.num_rows, envs
+            going_on = going_on & (rows + k < self.count)
+            returns += np.where(going_on, discounts * self.rewards[at], 0)
+            next_rows = np.where(going_on, rows + k + 1, next_rows)
+            discounts[going_on] *= np.float32(self.gamma)
+            ended = going_on & self.dones[at]
+            truncated |= ended & self.truncated[at]
+            discounts[ended & ~self.truncated[at]] = 0
+            going_on = going_on & ~ended
+        next_obs = self._obs(next_rows, envs)
+        for i in zip(*np.nonzero(truncated)):
+            next_obs[i] = self._last_obs(next_rows[i] - 1, envs[i])
+        return Transitions(
+            self._obs(rows, envs),
+            self.actions[slots, envs],
+            returns,
+            next_obs,
+            discounts,
+            weights,
+            indices,
+        )
+
+    def _obs(self, rows, envs):
+        """Returns observations, with the frames before them in the same episode."""
+        slots = rows % self.num_rows
+        if self.frame_stack == 1:
+            return self.frames[slots, envs]
+        stack, same_episode = [], np.ones(rows.shape, bool)
+        for k in range(self.frame_stack):
+            slots = (rows - k) % self.num_rows
+            frames = self.frames[slots, envs]
+            frames[~same_episode] = 0
+            stack.insert(0, frames)
+            same_episode = same_episode & ~self.starts[slots, envs]
+        return np.concatenate(stack, axis=-1)
+
+    def _last_obs(self, row, env):
+        """Returns the observation behind a time limit that struck in this row."""
+        last = self.last_frames[row % self.num_rows, env]
+        if self.frame_stack == 1:
+            return last
+        before = self._obs(np.array([row]), np.array([env]))[0]
+        return np.concatenate([before[..., last.shape[-1] :], last], axis=-1)
+
+    def check_valid(self) -> None:
+        """Raises AssertionError if the parts do not agree with each other."""
+        kept = range(max(0, self.count - self.num_rows + 1), self.count)
+        slots = [row % self.num_rows for row in kept]
+        assert len(self) <= (self.num_rows - self.frame_stack) * self.num_envs
+        assert not self.truncated[slots][~self.dones[slots]].any()
+        for slot in slots:
+            following = (slot + 1) % self.num_rows
+            assert (self.starts[following] == self.dones[slot]).all()
+        waiting = self.count % self.num_rows
+        known = {(row, env) for row, env in self.last_frames if row != waiting}
+        assert known == {
+            (s, e) for s in slots for e in np.flatnonzero(self.truncated[s])
+        }
+
+    # A checkpoint consists of segments, which are written once and never changed, and
+    # of a state, which has the rest.
+
+    @property
+    def segment_rows(self) -> int:
+        return -(-SEGMENT_SIZE // self.num_envs)
+
+    def segments(self) -> range:
+        """Returns the numbers of the segments that a checkpoint needs now."""
+        oldest_frame = max(0, self.count - self.num_rows + 1)
+        return range(oldest_frame // self.segment_rows, self.count // self.segment_rows)
+
+    def get_segment(self, number) -> dict:
+        """Returns arrays of the rows of a segment that are still there."""
+        first = number * self.segment_rows
+        return self._get_rows(first, first + self.segment_rows)
+
+    def set_segment(self, arrays) -> None:
+        """Puts back what ``get_segment`` returned."""
+        slots = arrays["rows"] % self.num_rows
+        for name in ("frames", "actions", "rewards", "starts", "dones", "truncated"):
+            getattr(self, name)[slots] = arrays[name]
+        where = zip(*np.nonzero(arrays["truncated"]))
+        for (i, env), frame in zip(where, arrays["last_frames"]):
+            self.last_frames[slots[i], env] = frame
+
+    def _get_rows(self, first, stop):
+        rows = np.arange(max(first, self.count - self.num_rows + 1), stop)
+        slots = rows % self.num_rows
+        truncated = self.truncated[slots]
+        # Nothing has ended yet in the row that waits for its actions.
+        truncated[rows == self.count] = False
+        last_frames = [
+            self.last_frames[slots[i], env] for i, env in zip(*np.nonzero(truncated))
+        ]
+        shape = len(last_frames), *self.frames.shape[2:]
+        return {
+            "rows": rows,
+            "frames": self.frames[slots],
+            "actions": self.actions[slots],
+            "rewards": self.rewards[slots],
+            "starts": self.starts[slots],
+            "dones": self.dones[slots],
+            "truncated": truncated,
+            "last_frames": np.array(last_frames, self.frames.dtype).reshape(shape),
+        }
+
+    def get_state(self) -> dict:
+        """Returns what is in no segment: the newest rows and the generator."""
+        return {
+            "count": self.count,
+            "generator": self.rng.bit_generator.state,
+            "newest": self._get_rows(
+                self.segments().stop * self.segment_rows, self.count + 1
+            ),
+        }
+
+    def set_state(self, state) -> None:
+        """Takes back what ``get_state`` returned, after all segments are set."""
+        self.count = state["count"]
+        self.rng.bit_generator.state = state["generator"]
+        self.set_segment(state["newest"])
+
+
+class PrioritizedReplayBuffer(ReplayBuffer):
+    """Draws transitions in proportion to what there was to learn from them.
+
+    Schaul et al. 2016, "Prioritized Experience Replay", proportional variant:
+    P(i) = p_i^α / Σ p^α, stratified, and weights (len P(i))^-β over the largest of the
+    batch. A transition begins with the largest priority seen so far.
+
+    Args:
+        alpha: how much priorities count (α); 0 draws uniformly.
+        beta: how much weights make up for that at the start (β).
+        beta_iters: agent steps in which β goes to 1.
+        eps: added to each priority, so that every transition can be drawn.
+        arguments, keywords: of ReplayBuffer.
+    """
+
+    def __init__(self, *arguments, alpha, beta, beta_iters, eps, **keywords):
+        super().__init__(*arguments, **keywords)
+        self.alpha = alpha
+        self.beta = beta
+        self.beta_iters = beta_iters
+        self.eps = eps
+        self.tree = SumTree(self.num_rows * self.num_envs)
+        self.max_priority = 1.0
+
+    def add(self, actions, rewards, dones, obs, last_obs) -> None:
+        """As in ReplayBuffer."""
+        newest, oldest = self.count, self.first_row
+        super().add(actions, rewards, dones, obs, last_obs)
+        if self.first_row > oldest:
+            self.tree.set(self._indices_of(oldest), 0.0)
+        self.tree.set(self._indices_of(newest), self.max_priority**self.alpha)
+
+    def _indices_of(self, row):
+        return row % self.num_rows * self.num_envs + np.arange(self.num_envs)
+
+    def sample(self, num_batches, batch_size) -> Transitions:
+        """As in ReplayBuffer."""
+        strata = np.arange(batch_size) + self.rng.random((num_batches, batch_size))
+        indices = self.tree.find(strata / batch_size * self.tree.total)
+        progress = min(self.count * self.num_envs / self.beta_iters, 1.0)
+        beta = self.beta + (1.0 - self.beta) * progress
+        probabilities = self.tree.get(indices) / self.tree.total
+        weights = (len(self) * probabilities) ** -beta
+        weights /= weights.max(axis=1, keepdims=True)
+        return self._transitions(indices, weights.astype(np.float32))
+
+    def update_priorities(self, indices, priorities) -> None:
+        """Sets the priorities of drawn transitions, before anything is added.
+
+        Args:
+            indices: [K, B] as drawn.
+            priorities: [K, B], at least 0.
+        """
+        priorities = np.asarray(priorities, np.float64).ravel() + self.eps
+        self.max_priority = max(self.max_priority, priorities.max())
+        self.tree.set(indices.ravel(), priorities**self.alpha)
+
+    def check_valid(self) -> None:
+        """As in ReplayBuffer; also that priorities and what can be drawn agree."""
+        super().check_valid()
+        self.tree.check_valid()
+        drawable = np.zeros((self.num_rows, self.num_envs), bool)
+        drawable[np.arange(self.first_row, self.count) % self.num_rows] = True
+        leaves = self.tree.levels[0][: drawable.size]
+        assert ((leaves > 0) == drawable.ravel()).all()
+
+    def get_state(self) -> dict:
+        leaves = self.tree.levels[0][: self.num_rows * self.num_envs]
+        state = {"priorities": leaves.copy(), "max_priority": self.max_priority}
+        return super().get_state() | state
+
+    def set_state(self, state) -> None:
+        super().set_state(state)
+        self.max_priority = state["max_priority"]
+        self.tree.set(np.arange(len(state["priorities"])), state["priorities"])
+
+
+class SumTree:
+    """Numbers of which each is found by a point in their running sum.
+
+    Each level has the sums of WIDTH neighbours in the one below: few wide levels take
+    fewer calls of NumPy than many narrow ones. Sums are always made anew from their
+    parts, so that no error builds up.
+
+    Args:
+        size: how many numbers.
+    """
+
+    WIDTH = 32
+
+    def __init__(self, size):
+        self.levels = []
+        while not self.levels or len(self.levels[-1]) > self.WIDTH:
+            size = -(-size // self.WIDTH)
+            self.levels.append(np.zeros(size * self.WIDTH))
+
+    @property
+    def total(self) -> float:
+        return float(self.levels[-1].sum())
+
+    def get(self, indices):
+        return self.levels[0][indices]
+
+    def set(self, indices, values) -> None:
+        """Sets numbers; of an index that comes twice, the last one counts."""
+        self.levels[0][indices] = values
+        for level, above in zip(self.levels, self.levels[1:]):
+            indices = np.unique(indices // self.WIDTH)
+            above[indices] = level.reshape(-1, self.WIDTH)[indices].sum(axis=1)
+
+    def find(self, points):
+        """Returns the index of the number that each point of the running sum is in."""
+        indices = np.zeros(points.shape, int)
+        for level in reversed(self.levels):
+            children = level.reshape(-1, self.WIDTH)[indices]
+            ends = np.cumsum(children, axis=-1)
+            # Rounding may put a point behind the last end: never onto a zero.
+            last = self.WIDTH - 1 - np.argmax(children[..., ::-1] > 0, axis=-1)
+            child = np.minimum((ends <= points[..., None]).sum(axis=-1), last)
+            before = np.take_along_axis(ends - children, child[..., None], axis=-1)
+            points = points - before[..., 0]
+            indices = indices * self.WIDTH + child
+        return indices
+
+    def check_valid(self) -> None:
+        """Raises AssertionError if a sum is not that of its parts."""
+        for level, above in zip(self.levels, self.levels[1:]):
+            sums = level.reshape(-1, self.WIDTH).sum(axis=1)
+            assert (above[: len(sums)] == sums).all() and not above[len(sums) :].any()
+
+
+def check_fits(buffer) -> None:
+    """Raises UserValueError if a full ``buffer`` would not fit into this machine."""
+    needed = buffer.frames.nbytes + buffer.actions.nbytes + buffer.rewards.nbytes
+    available = available_memory()
+    if needed > available:
+        raise UserValueError(
+            f"a replay memory of {buffer.rewards.size} transitions takes "
+            f"{needed / 2**30:.1f} GiB, but this machine has "
+            f"{available / 2**30:.1f} GiB left; give a smaller buffer_size"
+        )
+
+
+def available_memory() -> int:
+    """Returns how many bytes this process may still take, as far as can be known."""
+    try:
+        with open("/proc/meminfo") as file:
+            lines = dict(line.split(":", 1) for line in file)
+        return int(lines["MemAvailable"].split()[0]) * 1024
+    except (OSError, KeyError):  # not on Linux
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

@@ -1,0 +1,17 @@
+"""What a kind of environment changes in the defaults of ``learn()``."""
+
+from baselines.dqn import defaults
+
+
+def atari():
+    # OpenAI Baselines' deepq/defaults.py; its learning_starts and buffers are dqn's.
+    return dict(
+        defaults.atari(),
+        network="conv_only",
+        prioritized_replay=True,
+        hiddens=[256],
+    )
+
+
+def retro():
+    return atari()  # As in OpenAI Baselines.

@@ -1,0 +1,245 @@
+"""Replay memory against a plain history of everything that was played."""
+
+import time
+
+import numpy as np
+import psutil
+import pytest
+from gymnasium import spaces
+
+from baselines.common.errors import UserValueError
+from baselines.common.replay_buffer import (
+    PrioritizedReplayBuffer,
+    ReplayBuffer,
+    SumTree,
+    check_fits,
+)
+
+PIXELS = spaces.Box(0, 255, (5, 4, 8), np.uint8)  # 4 frames of 2 channels
+VECTOR = spaces.Box(-np.inf, np.inf, (3,), np.float32)
+ACTIONS = spaces.Discrete(7)
+PRIORITIES = dict(alpha=0.6, beta=0.4, beta_iters=1000, eps=1e-6)
+
+
+class History:
+    """Plays random episodes into a buffer, and remembers all of them whole."""
+
+    def __init__(self, buffer, num_envs, stack, shape, seed=0):
+        self.buffer = buffer
+        self.rng = np.random.default_rng(seed)
+        self.stack = stack
+        self.shape = shape
+        self.steps = []  # a row: (obs, actions, rewards, dones, last_obs)
+        self.stacks = [self.new_stack() for _ in range(num_envs)]
+        self.obs = self.show()
+        buffer.start(self.obs)
+
+    def frame(self):
+        return self.rng.integers(1, 255, self.shape)
+
+    def new_stack(self):
+        return [np.zeros(self.shape)] * (self.stack - 1) + [self.frame()]
+
+    def show(self):
+        return np.array([np.concatenate(stack, axis=-1) for stack in self.stacks])
+
+    def play(self, steps):
+        for _ in range(steps):
+            num_envs = len(self.stacks)
+            actions = self.rng.integers(7, size=num_envs)
+            rewards = self.rng.normal(size=num_envs).astype(np.float32)
+            dones = self.rng.random(num_envs) < 0.2
+            last_obs = {}
+            for i, stack in enumerate(self.stacks):
+                self.stacks[i] = stack[1:] + [self.frame()]
+                if dones[i]:
+                    if self.rng.random() < 0.5:
+                        last_obs[i] = np.concatenate(self.stacks[i], axis=-1)
+                    self.stacks[i] = self.new_stack()
+            self.steps.append((self.obs, actions, rewards, dones, last_obs))
+            self.obs = self.show()
+            self.buffer.add(actions, rewards, dones, self.obs, last_obs)
+            self.buffer.check_valid()
+
+    def transition(self, row, env, n_step, gamma):
+        """Returns what should be drawn: obs, action, return, next_obs, discount."""
+        obs, action = self.steps[row][0][env], self.steps[row][1][env]
+        total, discount = 0.0, 1.0
+        for k in range(row, min(row + n_step, len(self.steps))):
+            _, _, rewards, dones, last_obs = self.steps[k]
+            total += discount * rewards[env]
+            discount *= gamma
+            if dones[env]:
+                if env not in last_obs:
+                    return obs, action, total, None, 0.0
+                return obs, action, total, last_obs[env], discount
+        following = self.steps[k + 1][0] if k + 1 < len(self.steps) else self.obs
+        return obs, action, total, following[env], discount
+
+
+def make(kind, space, size, num_envs, n_step, stack):
+    keywords = PRIORITIES if kind is PrioritizedReplayBuffer else {}
+    return kind(
+        space,
+        ACTIONS,
+        size,
+        num_envs,
+        n_step=n_step,
+        gamma=0.9,
+        frame_stack=stack,
+        seed=0,
+        **keywords,
+    )
+
+
+@pytest.mark.parametrize("kind", [ReplayBuffer, PrioritizedReplayBuffer])
+@pytest.mark.parametrize("n_step", [1, 3])
+@pytest.mark.parametrize(
+    ("space", "stack", "shape"), [(PIXELS, 4, (5, 4, 2)), (VECTOR, 1, (3,))]
+)
+@pytest.mark.parametrize(("num_envs", "steps"), [(1, 9), (1, 200), (3, 150)])
+def test_every_transition_is_that_of_the_history(
+    kind, n_step, space, stack, shape, num_envs, steps
+):
+    size = 20 * num_envs
+    buffer = make(kind, space, size, num_envs, n_step, stack)
+    history = History(buffer, num_envs, stack, shape)
+    history.play(steps)
+    assert len(buffer) == min(size, steps * num_envs)
+    drawn = set()
+    batch = buffer.sample(40, 32)
+    for i in np.ndindex(40, 32):
+        slot, env = divmod(int(batch.indices[i]), num_envs)
+        row = steps - 1 - (steps - 1 - slot) % buffer.num_rows
+        drawn.add((row, env))
+        expected = history.transition(row, env, n_step, 0.9)
+        obs, action, total, next_obs, discount = expected
+        np.testing.assert_array_equal(batch.obs[i], obs)
+        assert batch.actions[i] == action
+        assert batch.returns[i] == pytest.approx(total, abs=1e-5)
+        assert batch.discounts[i] == pytest.approx(discount)
+        if next_obs is not None:
+            np.testing.assert_array_equal(batch.next_obs[i], next_obs)
+    # Everything that is there can come, the newest step included.
+    rows = range(max(0, steps - 20), steps)
+    assert drawn == {(row, env) for row in rows for env in range(num_envs)}
+
+
+@pytest.mark.parametrize("kind", [ReplayBuffer, PrioritizedReplayBuffer])
+def test_restored_from_segments_and_state(kind, monkeypatch):
+    monkeypatch.setattr("baselines.common.replay_buffer.SEGMENT_SIZE", 16)
+    for steps in (0, 5, 33, 90):
+        arguments = kind, PIXELS, 120, 3, 3, 4
+        buffer = make(*arguments)
+        history = History(buffer, 3, 4, (5, 4, 2))
+        history.play(steps)
+        segments = {n: buffer.get_segment(n) for n in buffer.segments()}
+        state = buffer.get_state()
+        # What is played afterwards must not change what was taken.
+        expected = [buffer.sample(3, 8) for _ in range(3)] if steps else []
+        again = make(*arguments)
+        for arrays in segments.values():
+            again.set_segment(arrays)
+        again.set_state(state)
+        again.check_valid()
+        for batch in expected:
+            for field, other in zip(batch, again.sample(3, 8)):
+                np.testing.assert_array_equal(field, other)
+
+
+def test_segments_are_never_changed(monkeypatch):
+    monkeypatch.setattr("baselines.common.replay_buffer.SEGMENT_SIZE", 10)
+    buffer = make(ReplayBuffer, VECTOR, 100, 1, 1, 1)
+    history = History(buffer, 1, 1, (3,))
+    kept = {}
+    for _ in range(150):
+        history.play(1)
+        for number in set(buffer.segments()) - set(kept):
+            kept[number] = buffer.get_segment(number)
+        # A segment whose oldest rows are overwritten is still needed for the others.
+        assert set(buffer.segments()) <= set(kept)
+        for number in buffer.segments():
+            now, then = buffer.get_segment(number), kept[number]
+            rows = len(now["rows"])
+            np.testing.assert_array_equal(now["frames"], then["frames"][-rows:])
+    assert len(kept) == 15
+
+
+def test_sum_tree_draws_in_proportion():
+    tree = SumTree(3000)
+    rng = np.random.default_rng(0)
+    values = rng.integers(0, 4, 3000).astype(float)
+    tree.set(np.arange(3000), values)
+    tree.check_valid()
+    total = int(values.sum())
+    assert tree.total == total
+    found = tree.find(np.arange(total) + 0.5)
+    np.testing.assert_array_equal(np.bincount(found, minlength=3000), values)
+    tree.set(np.array([7, 2999]), np.array([0.0, 50.0]))
+    tree.check_valid()
+    assert tree.total == total - values[7] - values[2999] + 50
+    assert tree.find(np.array([tree.total]))[0] == 2999  # rounded behind the end
+
+
+def test_prioritized_frequencies_and_weights():
+    buffer = make(PrioritizedReplayBuffer, VECTOR, 4, 1, 1, 1)
+    History(buffer, 1, 1, (3,)).play(4)
+    # 1, 1.51572, 1.93318 and 2.29740, which are p^0.6, over their sum, 6.74630
+    buffer.update_priorities(np.array([[0, 1, 2, 3]]), np.array([[1.0, 2, 3, 4]]))
+    expected = np.array([0.14823, 0.22467, 0.28655, 0.34054])
+    batch = buffer.sample(1, 100_000)
+    drawn = np.bincount(batch.indices[0], minlength=4) / 100_000
+    np.testing.assert_allclose(drawn[:4], expected, atol=1e-4)
+    # beta is 0.4 + 0.6 * 4 / 1000, weights relative to that of the rarest
+    weights = {int(i): w for i, w in zip(batch.indices[0], batch.weights[0])}
+    for i in range(4):
+        assert weights[i] == pytest.approx((expected[i] / expected[0]) ** -0.4024, 1e-4)
+
+
+def test_new_transitions_have_the_largest_priority():
+    buffer = make(PrioritizedReplayBuffer, VECTOR, 50, 1, 1, 1)
+    history = History(buffer, 1, 1, (3,))
+    history.play(2)
+    buffer.update_priorities(np.array([[0, 1]]), np.array([[9.0, 0.0]]))
+    history.play(1)
+    drawn = np.bincount(buffer.sample(1, 1000).indices[0], minlength=3)
+    assert drawn[1] <= 1
+    assert abs(drawn[2] - drawn[0]) <= 2
+
+
+def test_memory_grows_as_it_fills():
+    process = psutil.Process()
+    before = process.memory_info().rss
+    space = spaces.Box(0, 255, (84, 84, 4), np.uint8)
+    buffer = make(ReplayBuffer, space, 40_000, 8, 1, 4)
+    assert process.memory_info().rss - before < 20e6
+    obs = np.ones((8, 84, 84, 4), np.uint8)
+    buffer.start(obs)
+    for _ in range(1250):
+        buffer.add(np.zeros(8, int), np.zeros(8), np.zeros(8, bool), obs, {})
+    # 10,000 frames of 7,056 bytes: a million in under 7.6 GB.
+    assert process.memory_info().rss - before < 76e6 + 5e6
+
+
+def test_a_batch_takes_well_under_a_millisecond_to_choose():
+    buffer = make(PrioritizedReplayBuffer, VECTOR, 1_000_000, 8, 1, 1)
+    buffer.count = buffer.num_rows * 2
+    buffer.tree.set(np.arange(1_000_000), np.random.default_rng(0).random(1_000_000))
+    seconds = []
+    for _ in range(50):
+        start = time.perf_counter()
+        batch = buffer.sample(1, 32)
+        buffer.update_priorities(batch.indices, np.ones((1, 32)))
+        seconds.append(time.perf_counter() - start)
+    assert min(seconds) < 1e-3
+
+
+def test_what_does_not_fit_is_refused(monkeypatch):
+    space = spaces.Box(0, 255, (84, 84, 4), np.uint8)
+    buffer = make(ReplayBuffer, space, 1_000_000, 1, 1, 4)
+    module = "baselines.common.replay_buffer"
+    monkeypatch.setattr(f"{module}.available_memory", lambda: 8 * 2**30)
+    check_fits(buffer)
+    monkeypatch.setattr(f"{module}.available_memory", lambda: 2 * 2**30)
+    with pytest.raises(UserValueError, match=r"takes 6.6 GiB.* has 2.0 GiB left"):
+        check_fits(buffer)
