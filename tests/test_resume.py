@@ -112,6 +112,29 @@ def test_interrupted_ppo2_goes_on_as_if_it_had_not_been(settings):
     assert results("cut") == results("whole")
 
 
+@pytest.mark.parametrize(
+    ("alg", "settings"),
+    [
+        ("dqn", ""),
+        ("dqn", "--prioritized_replay"),
+        ("rainbow", "--v_max=100"),
+        ("dqn", "--train_freq=3 --large_batch --checkpoint_freq=200"),
+    ],
+)
+def test_interrupted_dqn_goes_on_as_if_it_had_not_been(alg, settings, monkeypatch):
+    monkeypatch.setattr("baselines.common.replay_buffer.SEGMENT_SIZE", 128)
+    arguments = f"--alg={alg} --env=CartPole-v1 --num_env=2 --num_timesteps=1600 "
+    arguments += f"--seed=1 --buffer_size=600 --learning_starts=300 {settings} "
+    arguments += "--print_freq=5 --checkpoint_interval=200"
+    run.main(f"{arguments} --log_path=whole".split())
+    with killed_after(550):
+        run.main(f"{arguments} --log_path=cut".split())
+    with killed_after(130):
+        run.main(["--resume=cut"])
+    run.main(["--resume=cut"])
+    assert results("cut") == results("whole")
+
+
 def test_interrupted_retro_game_goes_on_as_if_it_had_not_been():
     """Also which actions come late, which random numbers decide."""
     pytest.importorskip("stable_retro")
@@ -165,6 +188,8 @@ def test_killed_process_goes_on_with_other_workers(monkeypatch):
         "a2c --env=LunarLander-v3 --num_env=2 --num_timesteps=10000",
         "ppo2 --env=PongNoFrameskip-v4 --num_env=4 --num_timesteps=6000 --nsteps=32",
         "ppo2 --env=HalfCheetah-v4 --num_env=2 --num_timesteps=10000 --nsteps=160",
+        "dqn --env=PongNoFrameskip-v4 --num_env=4 --num_timesteps=6000 "
+        "--learning_starts=500 --buffer_size=3000 --network=cnn_small",
         "a2c --env=Airstriker-Genesis-v0 --num_env=2 --num_timesteps=3000",
     ],
 )
@@ -174,8 +199,8 @@ def test_killed_at_random_moments(arguments):
     for env_id, package in packages.items():
         if env_id in arguments:
             pytest.importorskip(package)
-    arguments = f"--alg={arguments} --seed=3 --log_interval=20"
-    arguments += " --checkpoint_interval=1000"
+    often = "--print_freq=3" if arguments.startswith("dqn") else "--log_interval=20"
+    arguments = f"--alg={arguments} --seed=3 {often} --checkpoint_interval=1000"
     run.main(f"{arguments} --log_path=whole".split())
     generator = random.Random(0)
     next_arguments = f"{arguments} --log_path=cut"

@@ -72,11 +72,10 @@ def count_updates(total_timesteps, batch_size) -> int:
     """
     check_whole(0, total_timesteps=total_timesteps)
     if 0 < total_timesteps < batch_size:
-        ranks = f" x {mpi.size} MPI ranks" if mpi.size > 1 else ""
         raise UserValueError(
             f"total_timesteps (num_timesteps) is {total_timesteps}, but one update "
-            f"takes {batch_size} agent steps (num_env x nsteps{ranks}); give at least "
-            "that many, or 0 for none"
+            f"takes {batch_size} agent steps over all environments; give at least that "
+            "many, or 0 for none"
         )
     return total_timesteps // batch_size
 

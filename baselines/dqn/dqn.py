@@ -33,6 +33,7 @@ from baselines.common.training import (
     check_gradient_limit,
     check_range,
     check_whole,
+    count_updates,
     make_seed,
 )
 from baselines.dqn.q_function import CategoricalValues, QFunction, ScalarValues
@@ -192,7 +193,6 @@ def learn(
     check_whole(1, target_network_update_freq=target_network_update_freq)
     check_whole(0, checkpoint_freq=checkpoint_freq, learning_starts=learning_starts)
     check_whole(0, checkpoint_interval=checkpoint_interval)
-    check_whole(0, total_timesteps=total_timesteps)
     check_whole(2, atoms=atoms)
     check_range(0, 1, gamma=gamma, exploration_fraction=exploration_fraction)
     check_range(0, 1, exploration_final_eps=exploration_final_eps)
@@ -280,9 +280,11 @@ def learn(
 
     update_target = backend.compile(update_target, target.variables)
     update_target()
+    num_steps = count_updates(total_timesteps, env.num_envs)
     learning_rate = np.float32(lr)
     exploration_steps = exploration_fraction * total_timesteps
-    episodes, best, player = EpisodeResults(), BestWeights(model), Player(env, model)
+    player, episodes = Player(env, model), EpisodeResults()
+    best, last_metrics = BestWeights(model), LastMetrics()
     checkpoints = Checkpoints(
         logger.get_dir(),
         checkpoint_interval,
@@ -296,10 +298,10 @@ def learn(
         player=player,
         episodes=episodes,
         best=best,
+        last_metrics=last_metrics,
     )
     first_timestep = checkpoints.restore(resume)
-    num_steps = total_timesteps // env.num_envs
-    start, metrics = time.perf_counter(), {}
+    start = time.perf_counter()
     with checkpoints:
         for step in range(first_timestep // env.num_envs + 1, num_steps + 1):
             num_timesteps = step * env.num_envs
@@ -313,11 +315,15 @@ def learn(
             player.step_async()
             num_batches = count_due(before, num_timesteps, train_freq, learning_starts)
             if num_batches:
-                shape = (1, num_batches * batch_size) if large_batch else ()
-                transitions = memory.sample(*(shape or (num_batches, batch_size)))
-                noise = model.noise(len(transitions.obs), 3)
+                shape = num_batches, batch_size
+                if large_batch:
+                    shape = 1, num_batches * batch_size
+                transitions = memory.sample(*shape)
+                noise = model.noise(shape[0], 3)
                 metrics = update(learning_rate, (transitions, noise))
-                memory.update_priorities(transitions.indices, metrics.pop("priorities"))
+                priorities = metrics.pop("priorities")
+                memory.update_priorities(transitions.indices, priorities)
+                last_metrics.values = metrics
             if count_due(before, num_timesteps, target_network_update_freq):
                 update_target()
             step_results, results = player.step_wait()
@@ -333,8 +339,7 @@ def learn(
                 logger.logkv("eprewmean", episodes.mean("r"))
                 logger.logkv("eplenmean", episodes.mean("l"))
                 logger.logkv("epsilon", model.epsilon)
-                for key, value in metrics.items():
-                    logger.logkv(key, float(np.mean(value)))
+                logger.logkvs(last_metrics.get_state())
                 logger.dumpkvs()
             if checkpoint_freq and count_due(before, num_timesteps, checkpoint_freq):
                 best.look(episodes, checkpoint_path)
@@ -404,6 +409,19 @@ class Player:
     def set_state(self, state) -> None:
         self.env.set_state(state["env"])
         self.obs = state["obs"]
+
+
+class LastMetrics:
+    """The metrics of the last update, which rows show also after resuming."""
+
+    def __init__(self):
+        self.values = {}
+
+    def get_state(self) -> dict:
+        return {key: float(np.mean(value)) for key, value in self.values.items()}
+
+    def set_state(self, state) -> None:
+        self.values = state
 
 
 class BestWeights:

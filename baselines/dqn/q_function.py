@@ -50,8 +50,8 @@ class QFunction(Model):
         super().__init__(observation_space, action_space, seed, algorithm)
         if not isinstance(action_space, spaces.Discrete):
             raise UserTypeError(
-                "action values need a Discrete action space, received "
-                f"{type(action_space).__name__}"
+                f"the action space {type(action_space).__name__} is not supported: "
+                "action values need a Discrete one"
             )
         self.values = values
         self.num_actions = int(action_space.n)
