@@ -15,6 +15,7 @@ from baselines.common.envs import (
     is_image,
     make_env,
     make_vec_env,
+    pay_off,
 )
 from baselines.common.errors import UserError, UserTypeError, UserValueError
 from baselines.common.vec_env import DummyVecEnv, VecMonitor
@@ -290,3 +291,21 @@ def test_dicts_and_tuples_become_one_vector():
 def test_image_among_parts_is_named():
     with pytest.raises(UserTypeError, match="one of these parts is an image"):
         as_vec_env(Parts(camera=Parts.image))
+
+
+@pytest.mark.parametrize(
+    ("env_type", "num_env", "cores", "expected"),
+    [
+        ("classic_control", 8, 2, False),
+        ("mujoco", 8, 2, False),  # saves 200 us of stepping, costs 300 us
+        ("mujoco", 16, 8, True),  # saves 700 us
+        ("atari", 2, 2, True),
+        ("atari", 1, 2, False),
+        ("atari", 4, 1, False),
+    ],
+)
+def test_workers_only_where_they_pay_off(
+    env_type, num_env, cores, expected, monkeypatch
+):
+    monkeypatch.setattr("baselines.common.envs.available_cores", lambda: cores)
+    assert pay_off(env_type, num_env) == expected

@@ -161,8 +161,10 @@ def test_interrupted_again_and_again():
 
 
 def test_killed_process_goes_on_with_other_workers(monkeypatch):
-    run.main(f"{CARTPOLE} --log_path=whole".split())
-    process = subprocess.Popen(command(f"{CARTPOLE} --log_path=cut"))
+    # Called another type, as environments as quick as CartPole get no workers.
+    arguments = f"{CARTPOLE} --env_type=box2d"
+    run.main(f"{arguments} --log_path=whole".split())
+    process = subprocess.Popen(command(f"{arguments} --log_path=cut"))
     while len(list_manifests("cut/checkpoints")) < 2:
         assert process.poll() is None
         time.sleep(0.002)

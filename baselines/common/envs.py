@@ -16,12 +16,17 @@ from baselines.common.errors import (
     UserValueError,
     suggest,
 )
+from baselines.common.mpi import available_cores
 from baselines.common.recorder import Recorder
 from baselines.common.vec_env import DummyVecEnv, SubprocVecEnv, VecEnv, VecMonitor
 from baselines.common.vec_env.gymnasium_vec_env import GymnasiumVecEnv
 
 # Packages with environments of their own, by the type they stand for.
 EMULATORS = {"ale_py": "atari", "stable_retro": "retro"}
+# Of one step, by the types of environment that are quick; others count as slow.
+STEP_SECONDS = {"classic_control": 20e-6, "toy_text": 20e-6, "mujoco": 50e-6}
+# Of workers, to begin and to answer: their cores have gone to sleep meanwhile.
+WAKING_SECONDS = 300e-6
 # The games of stable-retro are Name-Console-v0; older versions left out the -v0.
 RETRO_ID = re.compile(
     r"-(32x|Arcade|Atari2600|GameBoy|Genesis|N64|Nes|Saturn|Sms|Snes)(-v\d+)?$"
@@ -203,8 +208,9 @@ def make_vec_env(
     Args:
         env_id: an id, ``module:EnvId``, or a Gymnasium spec.
         env_type: its kind; found by ``find_env_type`` if None.
-        num_env: how many. One runs in this process, more in workers. Retro games
-            have a worker each: stable-retro can run one emulator a process.
+        num_env: how many. One runs in this process, and so do several if they are
+            quick; others run in workers. Retro games have a worker each: stable-retro
+            can run one emulator a process.
         seed: environment i of MPI rank r gets ``seed + 10_000 * r + i``, where r is
             0 without MPI; None for random seeds.
         wrapper_kwargs: see ``make_env``.
@@ -213,7 +219,8 @@ def make_vec_env(
         reward_scale: factor on the rewards that the algorithm sees.
         gamestate: see ``make_env``.
         log_dir: where ``<r>.<i>.monitor.csv`` go; None for no files.
-        num_workers: how many worker processes, see ``SubprocVecEnv``.
+        num_workers: how many worker processes, see ``SubprocVecEnv``; None for
+            what is fastest.
 
     Raises:
         UserValueError: if retro games are to share a worker.
@@ -247,9 +254,16 @@ def make_vec_env(
                 f"num_workers={num_workers}"
             )
         return SubprocVecEnv(env_fns, num_workers=num_env)
-    if num_env > 1:
-        return SubprocVecEnv(env_fns, num_workers)
-    return DummyVecEnv(env_fns)
+    if num_workers is None and not pay_off(env_type, num_env):
+        return DummyVecEnv(env_fns)
+    return SubprocVecEnv(env_fns, num_workers)
+
+
+def pay_off(env_type, num_env) -> bool:
+    """Whether workers save more time in a step than it takes to wake them."""
+    in_parallel = min(num_env, available_cores())
+    seconds = STEP_SECONDS.get(env_type, 1.0)
+    return num_env > 1 and num_env * seconds * (1 - 1 / in_parallel) > WAKING_SECONDS
 
 
 def as_vec_env(env, seed=None) -> VecEnv:
