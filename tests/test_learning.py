@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from baselines import a2c, ppo2
+from baselines import a2c, dqn, ppo2, rainbow
 from baselines.common.envs import make_env
 from baselines.common.vec_env import DummyVecEnv, VecMonitor
 from baselines.ppo2 import defaults as ppo2_defaults
@@ -200,3 +200,53 @@ def test_a2c_reaches_195_on_cartpole():
 def test_a2c_reaches_195_on_cartpole_with_other_seeds(seed):
     mean, _ = last_mean_return(a2c.learn, **cartpole_settings(seed))
     assert mean >= 195
+
+
+SYSTEMS = {
+    "dqn": {},
+    "n_step": dict(n_step=3),
+    "double": dict(double_q=True),
+    "noisy": dict(noisy=True),
+    "prioritized": dict(prioritized_replay=True),
+    "dueling": dict(dueling=True),
+    "categorical": dict(categorical=True, v_min=0.0, v_max=100.0),
+    # Returns are at most 1 / (1 - gamma) = 100.
+    "rainbow": dict(v_min=0.0, v_max=100.0),
+}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        name
+        if name in ("dqn", "rainbow")
+        else pytest.param(name, marks=pytest.mark.slow)
+        for name in SYSTEMS
+    ],
+)
+def test_systems_of_rainbow_reach_195_on_cartpole(name):
+    learn = rainbow.learn if name == "rainbow" else dqn.learn
+    best = 0
+
+    def callback(local_variables, global_variables):
+        nonlocal best
+        best = max(best, local_variables["episodes"].mean("r"))
+        return best >= 195
+
+    learn(
+        env=make_cartpoles(8, seed=0),
+        network="mlp",
+        activation="relu",
+        hiddens=[64],
+        seed=0,
+        lr=1e-3,
+        batch_size=64,
+        train_freq=4,
+        exploration_final_eps=0.03,
+        buffer_size=20_000,
+        target_network_update_freq=200,
+        total_timesteps=60_000,
+        callback=callback,
+        **SYSTEMS[name],
+    )
+    assert best >= 195

@@ -68,6 +68,7 @@ class StableBaselines3Peer:
             "env": bench.args.env,
             "is_atari": bench.args.env_type == "atari",
             "num_env": bench.env.num_envs,
+            "workers": bool(getattr(bench.env, "worker_pids", [])),
             "settings": bench.settings,
             "seconds": bench.seconds,
         }

@@ -15,6 +15,7 @@ class Clock:
 
     Args:
         seconds: to measure for.
+        first_steps: agent steps that come before the warm-up.
 
     Attributes:
         warm: whether what comes counts.
@@ -22,14 +23,17 @@ class Clock:
         rate: agent steps a second since then.
     """
 
-    def __init__(self, seconds):
+    def __init__(self, seconds, first_steps=0):
         self.seconds = seconds
+        self.first_steps = first_steps
         self.begun = None
         self.warm = False
 
     def is_over(self, steps_done) -> bool:
         """Takes the number of agent steps done; returns whether time is up."""
         now = time.perf_counter()
+        if steps_done < self.first_steps:
+            return False
         if self.begun is None:
             self.begun = now
         if not self.warm:

@@ -14,7 +14,11 @@ import stable_baselines3
 from stable_baselines3.common import env_util
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.sb2_compat.rmsprop_tf_like import RMSpropTFLike
-from stable_baselines3.common.vec_env import SubprocVecEnv, VecFrameStack
+from stable_baselines3.common.vec_env import (
+    DummyVecEnv,
+    SubprocVecEnv,
+    VecFrameStack,
+)
 
 from baselines.bench.rates import Clock, rate_of_env
 from baselines.common.schedules import parse_schedule
@@ -71,30 +75,52 @@ def ppo2(policy, env, settings):
     )
 
 
-ALGORITHMS = {fn.__name__: fn for fn in (a2c, ppo2)}
+def dqn(policy, env, settings):
+    """Returns Stable-Baselines3's DQN with the settings of ours, switches off."""
+    steps, every = env.num_envs, settings["train_freq"]
+    return stable_baselines3.DQN(
+        policy,
+        env,
+        learning_rate=settings["lr"],
+        buffer_size=settings["buffer_size"],
+        learning_starts=settings["learning_starts"],
+        batch_size=settings["batch_size"],
+        gamma=settings["gamma"],
+        train_freq=max(1, every // steps),
+        gradient_steps=max(1, steps // every),
+        target_update_interval=settings["target_network_update_freq"],
+        # From the start, as it skips the network where it acts at random.
+        exploration_initial_eps=settings["exploration_final_eps"],
+        exploration_final_eps=settings["exploration_final_eps"],
+        max_grad_norm=settings["max_grad_norm"],
+        policy_kwargs=dict(net_arch=settings["hiddens"]),
+    )
+
+
+ALGORITHMS = {fn.__name__: fn for fn in (a2c, ppo2, dqn)}
 
 
 class UntilTimeIsUp(BaseCallback):
     """Stops training when a Clock says so."""
 
-    def __init__(self, seconds):
+    def __init__(self, seconds, first_steps):
         super().__init__()
-        self.clock = Clock(seconds)
+        self.clock = Clock(seconds, first_steps)
 
     def _on_step(self):
         return not self.clock.is_over(self.num_timesteps)
 
 
 def make_env(work):
-    """Returns the environments as Stable-Baselines3's users have them."""
+    """Returns the environments as Stable-Baselines3's users have them.
+
+    They run in worker processes where ours do.
+    """
+    kind = SubprocVecEnv if work["workers"] else DummyVecEnv
     if work["is_atari"]:
-        env = env_util.make_atari_env(
-            work["env"], work["num_env"], vec_env_cls=SubprocVecEnv
-        )
+        env = env_util.make_atari_env(work["env"], work["num_env"], vec_env_cls=kind)
         return VecFrameStack(env, 4)
-    return env_util.make_vec_env(
-        work["env"], work["num_env"], vec_env_cls=SubprocVecEnv
-    )
+    return env_util.make_vec_env(work["env"], work["num_env"], vec_env_cls=kind)
 
 
 def main():
@@ -111,7 +137,8 @@ def main():
         else:
             if model is None:
                 model = ALGORITHMS[work["alg"]](policy, env, work["settings"])
-            callback = UntilTimeIsUp(work["seconds"])
+            first_steps = work["settings"].get("learning_starts", 0)
+            callback = UntilTimeIsUp(work["seconds"], first_steps)
             model.learn(int(1e9), callback, reset_num_timesteps=False)
             answer = callback.clock.rate
         print(answer, flush=True)

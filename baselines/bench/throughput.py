@@ -4,7 +4,8 @@
 
     env    the whole vectorised stack under random actions
     act    observations to the device, forward pass, sampling, actions back
-    train  from a rollout's last step to new parameters
+    train  from a rollout's last step to new parameters, and what is trained while
+           environments step
     loop   ``learn()`` as it is
 
     serial limit = 1 / (1 / env + 1 / act + 1 / train)
@@ -67,16 +68,21 @@ class RememberedVecEnv(VecEnvWrapper):
             actions = [env.action_space.sample() for _ in range(env.num_envs)]
             self.steps.append(env.step(np.array(actions)))
         self.count = 0
-        self.last_step_ended = None
+        # As VecFrameStack has it, for those who keep each frame once.
+        self.nstack = getattr(env, "nstack", 1)
+        self.step_began = self.step_ended = None
+        self.meanwhile = 0.0  # seconds between the two, of all steps
 
     def reset(self):
         return self.first_obs
 
     def step_async(self, actions):
         self.count += 1
+        self.step_began = time.perf_counter()
 
     def step_wait(self):
-        self.last_step_ended = time.perf_counter()
+        self.step_ended = time.perf_counter()
+        self.meanwhile += self.step_ended - self.step_began
         return self.steps[self.count % len(self.steps)]
 
 
@@ -100,6 +106,8 @@ class Bench:
         self.checkpoint_interval = self.settings["checkpoint_interval"]
         self.settings |= {"total_timesteps": int(1e9), "checkpoint_interval": 0}
         self.seconds = seconds
+        # Algorithms with a replay memory fill some of it before they train.
+        self.first_steps = self.settings.get("learning_starts", 0)
         self.spec = find_spec(self.args.env)
         self.env = run.build_env(
             self.spec,
@@ -132,10 +140,12 @@ class Bench:
         return clock.rate
 
     def train_rate(self) -> float:
-        clock, training = Clock(self.seconds), []
+        clock, training = Clock(self.seconds, self.first_steps), []
 
         def callback(local_variables, global_variables):
-            training.append(time.perf_counter() - self.remembered.last_step_ended)
+            env = self.remembered
+            training.append(time.perf_counter() - env.step_ended + env.meanwhile)
+            env.meanwhile = 0.0
             if not clock.warm:
                 training.clear()
             return clock.is_over(local_variables["num_timesteps"])
@@ -144,7 +154,7 @@ class Bench:
         return clock.steps / sum(training)
 
     def loop_rate(self) -> float:
-        clock = Clock(self.seconds)
+        clock = Clock(self.seconds, self.first_steps)
         self._learn(self.env, lambda names, _: clock.is_over(names["num_timesteps"]))
         return clock.rate
 
@@ -154,7 +164,9 @@ class Bench:
             counts = []
 
             def callback(local_variables, global_variables):
-                counts.append((sum(uploaded), local_variables["num_timesteps"]))
+                num_timesteps = local_variables["num_timesteps"]
+                if num_timesteps > self.first_steps:
+                    counts.append((sum(uploaded), num_timesteps))
                 return len(counts) == 11
 
             self._learn(self.remembered, callback)
@@ -182,6 +194,28 @@ class Bench:
                 self.env, lambda *_: len(seconds) > 4, checkpoint_interval=interval
             )
         return statistics.median(seconds)
+
+    def replay_memory(self) -> dict:
+        """Returns what a full replay memory takes; nothing for other algorithms."""
+        found = {}
+        self._learn(self.remembered, lambda names, _: found.update(names) or True)
+        if "memory" not in found:
+            return {}
+        memory, before = found["memory"], resident_bytes()
+        obs, rewards, dones, _ = self.remembered.steps[0]
+        actions = np.array([self.env.action_space.sample()] * self.env.num_envs)
+        while len(memory) < self.settings["buffer_size"]:
+            memory.add(actions, rewards, dones, obs, {})
+        grown, seconds = resident_bytes() - before, []
+        for _ in range(100):
+            start = time.perf_counter()
+            memory.sample(1, self.settings["batch_size"])
+            seconds.append(time.perf_counter() - start)
+        return {
+            "transitions": len(memory),
+            "bytes": grown,
+            "seconds_to_draw_a_batch": statistics.median(seconds),
+        }
 
     def worker_megabytes(self) -> list:
         """Returns the peak memory of every worker process."""
@@ -236,6 +270,15 @@ def counted_uploads():
         yield uploaded
 
 
+def resident_bytes() -> int:
+    """Returns how much memory this process has; 0 where /proc does not tell."""
+    try:
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0
+
+
 def peak_megabytes(pid="self"):
     """Returns the most memory a process has had, None where /proc does not tell."""
     try:
@@ -263,6 +306,7 @@ def measure(bench, repeats, peer=None) -> dict:
     figures["peak_megabytes_of_workers"] = bench.worker_megabytes()
     figures["checkpoint_seconds"] = bench.checkpoint_seconds()
     figures["checkpoint_interval"] = bench.checkpoint_interval
+    figures["replay_memory"] = bench.replay_memory()
     if peer:
         figures["peer"] = {"name": peer.name, "agent_steps_per_second": peer_rates}
     return figures
@@ -290,6 +334,11 @@ def report(figures) -> str:
     seconds, interval = figures["checkpoint_seconds"], figures["checkpoint_interval"]
     share = seconds * median(loop) / interval if interval else 0
     rows.append(("checkpoint", f"{seconds:.3f} s, {share:.2%} of the run's time"))
+    if memory := figures["replay_memory"]:
+        size = f"{memory['bytes'] / 1e9:.2f} GB for {memory['transitions']:,}"
+        rows.append(("replay memory", f"{size} transitions"))
+        milliseconds = 1000 * memory["seconds_to_draw_a_batch"]
+        rows.append(("drawing a batch", f"{milliseconds:.2f} ms"))
     width = max(len(name) for name, _ in rows)
     return "\n".join(f"{name:<{width}}  {value}" for name, value in rows)
 

@@ -1,0 +1,308 @@
+"""DQN and its extensions: numbers typed by hand, and how they are put together."""
+
+import numpy as np
+import pytest
+from gymnasium import spaces
+from keras import ops
+
+from baselines import logger
+from baselines.common import mpi
+from baselines.common.envs import make_env, make_vec_env
+from baselines.common.errors import UserTypeError, UserValueError
+from baselines.common.vec_env import DummyVecEnv, VecEnvWrapper, VecFrameStack
+from baselines.dqn.dqn import (
+    count_due,
+    dqn_loss,
+    exploration,
+    learn,
+    q_targets,
+)
+from baselines.dqn.q_function import (
+    CategoricalValues,
+    NoisyDense,
+    QFunction,
+    ScalarValues,
+)
+
+SCALARS = ScalarValues()
+VECTOR = spaces.Box(-1, 1, (3,), np.float32)
+
+
+@pytest.fixture(autouse=True)
+def no_log():
+    with logger.scoped_configure(None, []):
+        yield
+
+
+def floats(*values):
+    return np.array(values, np.float32)
+
+
+def q_function(values=SCALARS, dueling=False, noisy=False, actions=4, **keywords):
+    return QFunction(
+        VECTOR,
+        spaces.Discrete(actions),
+        "mlp",
+        {},
+        values,
+        [8],
+        dueling,
+        noisy,
+        seed=0,
+        **keywords,
+    )
+
+
+def test_targets_of_the_target_network_alone():
+    outputs = floats([1, 5, 2], [4, 3, 0])[..., None]
+    targets = q_targets(outputs, outputs, floats(1, 2), floats(0.9, 0), values=SCALARS)
+    # 1 + 0.9 * 5; 2 and nothing more, as the episode had ended
+    np.testing.assert_allclose(targets, [[5.5], [2.0]])
+
+
+def test_double_targets_take_the_action_of_the_trained_network():
+    outputs = floats([1, 5, 2], [4, 3, 0])[..., None]
+    chooser = floats([0, 0, 9], [1, 2, 0])[..., None]
+    targets = q_targets(
+        outputs, chooser, floats(1, 2), floats(0.9, 0.5), values=SCALARS
+    )
+    # 1 + 0.9 * 2; 2 + 0.5 * 3
+    np.testing.assert_allclose(targets, [[2.8], [3.5]])
+
+
+def test_huber_loss():
+    outputs = floats([1, 7], [0, 2])[..., None]
+    loss, metrics = dqn_loss(
+        outputs,
+        np.array([0, 1]),
+        floats([1.5], [5]),
+        floats(1, 0.5),
+        values=SCALARS,
+    )
+    # errors 0.5 and 3: losses 0.125 and 2.5, the second of weight 0.5
+    assert float(loss) == pytest.approx((0.125 + 1.25) / 2)
+    np.testing.assert_allclose(metrics["priorities"], [0.5, 3.0])
+    assert float(metrics["q_mean"]) == 4.5
+
+
+def test_categorical_projection():
+    values = CategoricalValues(atoms=5, v_min=-2, v_max=2)  # -2, -1, 0, 1, 2
+    probabilities = floats([0.1, 0.2, 0.3, 0.4, 0.0001])
+    logits = np.log(np.repeat(probabilities, 3, axis=0))
+    targets = values.targets(logits, floats(0.5, 0, 9), floats(0.5, 0, 1))
+    # 0.5 + 0.5 z: -0.5, 0, 0.5, 1, 1.5
+    p = probabilities[0] / probabilities.sum()
+    first = [
+        0,
+        p[0] / 2,
+        p[0] / 2 + p[1] + p[2] / 2,
+        p[2] / 2 + p[3] + p[4] / 2,
+        p[4] / 2,
+    ]
+    np.testing.assert_allclose(targets[0], first, atol=1e-6)
+    np.testing.assert_allclose(targets[1], [0, 0, 1, 0, 0], atol=1e-6)
+    np.testing.assert_allclose(targets[2], [0, 0, 0, 0, 1], atol=1e-6)
+
+
+def test_categorical_loss_and_mean():
+    values = CategoricalValues(atoms=3, v_min=0, v_max=2)
+    logits = np.log(floats([0.5, 0.25, 0.25]))
+    np.testing.assert_allclose(values.mean(logits), [0.75], rtol=1e-6)
+    losses, priorities = values.losses(logits, floats([0.5, 0.25, 0.25]))
+    # entropy of (1/2, 1/4, 1/4) is 1.5 ln 2; the divergence from itself is 0
+    np.testing.assert_allclose(losses, [1.5 * np.log(2)], rtol=1e-5)
+    np.testing.assert_allclose(priorities, [0.0], atol=1e-6)
+    losses, priorities = values.losses(logits, floats([1, 0, 0]))
+    np.testing.assert_allclose([losses, priorities], [[np.log(2)]] * 2, rtol=1e-5)
+
+
+def test_variance_of_noisy_layers():
+    layer = NoisyDense(2)
+    layer.build((None, 100))
+    noise = np.random.default_rng(0).standard_normal((20_000, 102), np.float32)
+    x = np.ones((20_000, 100), np.float32)
+    still = layer(x[:1], np.zeros((1, 102), np.float32))
+    moved = np.asarray(layer(x, noise) - still)
+    # Deviations are 0.5 / sqrt(100), and noise is sgn(e) sqrt|e| on both sides, of
+    # variance m = sqrt(2 / pi) each: m for a bias, m^2 for each of 100 weights.
+    expected = 0.05**2 * (100 * 0.63662 + 0.79788)
+    np.testing.assert_allclose(moved.var(axis=0), expected, rtol=0.05)
+    np.testing.assert_allclose(moved.mean(axis=0), 0, atol=0.01)
+
+
+def test_dueling_advantages_have_no_mean():
+    model = q_function(dueling=True)
+    obs = np.random.default_rng(0).uniform(-1, 1, (5, 3)).astype(np.float32)
+    features = model.parts["network"](obs)
+    outputs = np.asarray(model(obs, model.noise(1)))[..., 0]
+    state = np.asarray(model.parts["state"](features, np.zeros((1, 0), np.float32)))
+    np.testing.assert_allclose(outputs.mean(axis=1), state[:, 0], atol=1e-6)
+
+
+@pytest.mark.parametrize("values", [SCALARS, CategoricalValues(11, -5, 5)])
+@pytest.mark.parametrize("dueling", [False, True])
+@pytest.mark.parametrize("noisy", [False, True])
+def test_all_kinds_of_heads_act_and_are_saved(values, dueling, noisy, tmp_path):
+    model = q_function(values, dueling, noisy)
+    model.epsilon = 0.25
+    model.save(tmp_path / "model")
+    other = q_function(values, dueling, noisy)
+    other.parts["actions"].dense[0].kernel.assign_add(
+        ops.ones_like(other.parts["actions"].dense[0].kernel)
+    )
+    other.load(tmp_path / "model")
+    assert other.epsilon == 0.25
+    obs = np.random.default_rng(0).uniform(-1, 1, (6, 3)).astype(np.float32)
+    actions, best, states, neglogps = model.step(obs, deterministic=True)
+    assert actions.shape == best.shape == (6,)
+    assert (states, neglogps) == (None, None)
+    np.testing.assert_array_equal(actions, other.step(obs, deterministic=True)[0])
+    np.testing.assert_array_equal(best, model.value(obs))
+
+
+def test_share_of_random_actions():
+    model = q_function()
+    obs = np.zeros((4000, 3), np.float32)
+    greedy = model.step(obs, deterministic=True)[0][0]
+    for epsilon in (0.0, 0.4, 1.0):
+        model.epsilon = epsilon
+        share = np.mean(model.step(obs)[0] != greedy)
+        assert share == pytest.approx(0.75 * epsilon, abs=0.03)
+
+
+def test_noise_explores_instead_of_epsilon():
+    model = q_function(noisy=True)
+    actions = model.step(np.zeros((500, 3), np.float32))[0]
+    assert len(set(actions)) > 1
+
+
+def test_exploration_schedule():
+    rates = [exploration(step, 1000, 0.1) for step in (0, 500, 1000, 5000)]
+    assert rates == pytest.approx([1.0, 0.55, 0.1, 0.1])
+    assert exploration(0, 0, 0.1) == 0.1
+
+
+@pytest.mark.parametrize("num_envs", [1, 3, 8])
+def test_optimiser_steps_do_not_depend_on_the_number_of_environments(num_envs):
+    steps = range(num_envs, 2400 + 1, num_envs)
+    due = [count_due(step - num_envs, step, 4, 100) for step in steps]
+    assert sum(due) == (2400 - 100) // 4
+    assert max(due) - min(due[150:]) <= 1
+
+
+def cartpoles(num_env=2):
+    return DummyVecEnv(
+        [lambda i=i: make_env("CartPole-v1", seed=i) for i in range(num_env)]
+    )
+
+
+def weights(model):
+    return {k: np.asarray(v) for k, v in model.get_state()["variables"].items()}
+
+
+class StepsAtOnce(VecEnvWrapper):
+    """Has stepped before ``step_async`` returns: nothing happens meanwhile."""
+
+    def step_async(self, actions):
+        self.venv.step_async(actions)
+        self.results = self.venv.step_wait()
+
+    def step_wait(self):
+        return self.results
+
+
+def test_numbers_do_not_depend_on_what_happens_meanwhile():
+    settings = dict(network="mlp", seed=3, total_timesteps=600, learning_starts=100)
+    settings |= dict(train_freq=3, prioritized_replay=True, n_step=2)
+    with make_vec_env("CartPole-v1", num_env=2, seed=1, num_workers=2) as env:
+        overlapping = weights(learn(env=env, **settings))
+    with make_vec_env("CartPole-v1", num_env=2, seed=1, num_workers=2) as env:
+        in_turn = weights(learn(env=StepsAtOnce(env), **settings))
+    for name, value in overlapping.items():
+        np.testing.assert_array_equal(value, in_turn[name])
+
+
+def test_large_batch_makes_one_step_of_those_due(monkeypatch):
+    shapes = []
+
+    def callback(names, _):
+        if "transitions" in names:
+            shapes.append(names["transitions"].actions.shape)
+        return False
+
+    settings = dict(network="mlp", total_timesteps=80, learning_starts=40, batch_size=5)
+    settings |= dict(env=cartpoles(8), train_freq=4, callback=callback)
+    learn(**settings)
+    learn(**settings, large_batch=True)
+    assert set(shapes) == {(2, 5), (1, 10)}
+
+
+def test_each_frame_is_kept_once():
+    env = VecFrameStack(make_vec_env("PongNoFrameskip-v4", seed=0), 4)
+    seen = {}
+    learn(
+        env=env,
+        network="cnn_small",
+        total_timesteps=60,
+        learning_starts=1000,
+        callback=lambda names, _: seen.update(names),
+    )
+    memory = seen["memory"]
+    assert memory.frames.shape[1:] == (1, 84, 84, 1)
+    memory.check_valid()
+    newest = memory._obs(np.array([[memory.count]]), np.array([[0]]))[0]
+    np.testing.assert_array_equal(newest, seen["player"].obs)
+
+
+def test_best_weights_are_returned():
+    class Results:
+        count = 100
+
+        def mean(self, key):
+            return self.now
+
+    from baselines.dqn.dqn import BestWeights
+
+    model, results = q_function(), Results()
+    best = BestWeights(model)
+    bias = model.parts["actions"].dense[-1].bias
+    for mean in (1.0, 5.0, 3.0):
+        results.now = mean
+        bias.assign(ops.full(bias.shape, mean))
+        best.look(results, None)
+    best.restore()
+    np.testing.assert_array_equal(bias, [5.0] * 4)
+
+
+def test_best_model_is_kept_in_a_folder(tmp_path):
+    learn(
+        env=cartpoles(4),
+        network="mlp",
+        total_timesteps=4000,
+        checkpoint_freq=100,
+        checkpoint_path=str(tmp_path / "kept"),
+        learning_starts=10_000,
+    )
+    assert (tmp_path / "kept" / "best.safetensors").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (dict(v_min=1, v_max=1), "v_min 1 has to be below v_max 1"),
+        (dict(network="lstm"), "'lstm' has a memory"),
+        (dict(n_step=0), "n_step has to be at least 1"),
+        (dict(buffer_size=0), "buffer_size has to be at least 1"),
+        (dict(exploration_fraction=2), "exploration_fraction has to be at most 1"),
+        (dict(atoms=1), "atoms has to be at least 2"),
+    ],
+)
+def test_mistakes_are_told(changes, words):
+    with pytest.raises((UserValueError, UserTypeError), match=words):
+        learn(**{"env": cartpoles(), "network": "mlp", **changes})
+
+
+def test_several_ranks_are_refused(monkeypatch):
+    monkeypatch.setattr(mpi, "size", 2)
+    with pytest.raises(UserValueError, match="leave out mpiexec"):
+        learn(env=cartpoles(), network="mlp")
