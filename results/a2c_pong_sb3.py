@@ -1,9 +1,9 @@
 """Stable-Baselines3's A2C on Pong with the settings of ours, as a control.
 
-    python results/a2c_pong_sb3.py progress.csv     (needs pip install stable-baselines3)
+    python results/a2c_pong_sb3.py progress.csv     (pip install stable-baselines3)
 
-The same network, optimiser (RMSpropTFLike), coefficients, 16 environments, and a learning
-rate that falls to 0 over 10 million agent steps. Writes a row for each 16,000 steps.
+The same network, optimiser (RMSpropTFLike), coefficients, 16 environments, and a
+learning rate that falls to 0 over 10 million agent steps. Writes a row for each 16,000.
 """
 
 import csv

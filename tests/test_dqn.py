@@ -278,7 +278,9 @@ def test_best_model_is_kept_in_a_folder(tmp_path):
     learn(
         env=cartpoles(4),
         network="mlp",
+        seed=0,
         total_timesteps=4000,
+        exploration_final_eps=1.0,
         checkpoint_freq=100,
         checkpoint_path=str(tmp_path / "kept"),
         learning_starts=10_000,

@@ -15,7 +15,7 @@ from baselines.common.distributions import (
     make_distribution,
 )
 from baselines.common.errors import UserTypeError, UserValueError
-from baselines.common.optimizers import RMSprop
+from baselines.common.optimizers import Adam, RMSprop
 from baselines.common.returns import explained_variance, gae, n_step
 from baselines.common.schedules import SCHEDULES, find_schedule, parse_schedule
 from baselines.common.vec_env import clip_actions
@@ -303,6 +303,20 @@ def test_value_and_grad():
         assert float(loss) == 18
         assert float(metrics["x"]) == 2
         np.testing.assert_allclose(gradients[0], [12.0])
+
+
+def test_adam():
+    variable = keras.Variable([1.0, -2.0])
+    optimizer = Adam(learning_rate=0.1, epsilon=1e-8, beta_1=0.9, beta_2=0.99)
+    optimizer.build([variable])
+    step = backend.compile(lambda g: optimizer.apply([g], [variable]), [variable])
+    step(np.array([3.0, -0.5], np.float32))
+    # The first step is the learning rate, against the gradient's sign.
+    np.testing.assert_allclose(variable, [0.9, -1.9], rtol=1e-5)
+    step(np.array([1.0, 0.0], np.float32))
+    # m = 0.9 * 0.3 + 0.1, v = 0.99 * 0.09 + 0.01; over 1 - 0.9^2 and 1 - 0.99^2
+    m, v = 0.37 / 0.19, 0.0991 / 0.0199
+    np.testing.assert_allclose(variable[0], 0.9 - 0.1 * m / v**0.5, rtol=1e-5)
 
 
 def test_scan_takes_slices_in_turn_and_keeps_what_they_write():

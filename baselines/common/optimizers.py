@@ -26,6 +26,28 @@ class RMSprop(keras.optimizers.RMSprop):
             mean_square.assign(ops.ones_like(mean_square))
 
 
+class Adam(keras.optimizers.Adam):
+    """Adam, in one pass over each variable.
+
+    Keras' own makes a pass for every operation, which on a CPU takes a quarter of an
+    update of 32 frames.
+    """
+
+    def update_step(self, gradient, variable, learning_rate):
+        i = self._get_variable_index(variable)
+        backend.adam_step(
+            variable,
+            self._momentums[i],
+            self._velocities[i],
+            gradient,
+            learning_rate,
+            self.iterations + 1,
+            self.beta_1,
+            self.beta_2,
+            self.epsilon,
+        )
+
+
 def make_update(loss, optimizer, variables, scan=False):
     """Returns ``update(learning_rate, *batch) -> metrics``, a step of an optimiser.
 

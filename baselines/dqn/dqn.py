@@ -8,7 +8,6 @@ import os
 import time
 from collections.abc import Callable
 
-import keras
 import numpy as np
 from keras import ops
 
@@ -22,7 +21,7 @@ from baselines.common.checkpoint import (
 from baselines.common.envs import as_vec_env
 from baselines.common.errors import UserValueError
 from baselines.common.models import check_keywords
-from baselines.common.optimizers import make_update
+from baselines.common.optimizers import Adam, make_update
 from baselines.common.replay_buffer import (
     PrioritizedReplayBuffer,
     ReplayBuffer,
@@ -252,7 +251,7 @@ def learn(
     else:
         memory = ReplayBuffer(*spaces, **buffer)
     check_fits(memory)
-    optimizer = keras.optimizers.Adam(epsilon=adam_epsilon, clipnorm=max_grad_norm)
+    optimizer = Adam(epsilon=adam_epsilon, clipnorm=max_grad_norm)
     first_action = int(env.action_space.start)
 
     def loss(batch):

@@ -7,7 +7,6 @@ import os
 import time
 from collections.abc import Callable
 
-import keras
 import numpy as np
 from keras import ops
 
@@ -21,7 +20,7 @@ from baselines.common.checkpoint import (
 from baselines.common.envs import as_vec_env
 from baselines.common.errors import UserValueError
 from baselines.common.models import check_keywords
-from baselines.common.optimizers import make_update
+from baselines.common.optimizers import Adam, make_update
 from baselines.common.policies import Policy
 from baselines.common.returns import explained_variance, gae
 from baselines.common.runners import Runner, flatten
@@ -199,7 +198,7 @@ def learn(
             f"nminibatches has to divide {num_samples} ({samples}), received "
             f"{nminibatches}"
         )
-    optimizer = keras.optimizers.Adam(epsilon=1e-5, global_clipnorm=max_grad_norm)
+    optimizer = Adam(epsilon=1e-5, global_clipnorm=max_grad_norm)
 
     def minibatch(indices, states, *batch):
         """Returns states and batch [T, N, ...] of some environments or samples."""

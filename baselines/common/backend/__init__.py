@@ -7,6 +7,7 @@ framework, all with these functions:
     compile(fn, variables)              fn as one call of the framework
     scan(fn, variables)                 fn for one slice after another, in one call
     value_and_grad(loss_fn, variables)  -> ((loss, metrics), gradients)
+    adam_step(variable, ...)            a step of Adam on one variable, in place
     to_device(array)                    a copy of a NumPy array on the device
 
 ``variables`` are all Keras variables that the function reads or writes.
@@ -31,10 +32,11 @@ if keras.backend.backend() != "tensorflow":
     )
 
 from baselines.common.backend.tensorflow import (
+    adam_step,
     compile,
     scan,
     to_device,
     value_and_grad,
 )
 
-__all__ = ["compile", "scan", "to_device", "value_and_grad"]
+__all__ = ["adam_step", "compile", "scan", "to_device", "value_and_grad"]

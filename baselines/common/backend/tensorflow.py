@@ -87,6 +87,32 @@ def value_and_grad(loss_fn, variables):
     return loss_and_gradients
 
 
+def adam_step(
+    variable, momentum, velocity, gradient, learning_rate, step, beta_1, beta_2, epsilon
+) -> None:
+    """Takes one step of Adam (Kingma and Ba 2015) on one variable, in place.
+
+    Args:
+        variable, momentum, velocity: variables of Keras or of TensorFlow.
+        step: how many this is, from 1.
+    """
+    resources = [
+        x.value.handle if isinstance(x, keras.Variable) else x.handle
+        for x in (variable, momentum, velocity)
+    ]
+    step = tf.cast(step, gradient.dtype)
+    tf.raw_ops.ResourceApplyAdam(
+        **dict(zip(("var", "m", "v"), resources)),
+        beta1_power=tf.pow(beta_1, step),
+        beta2_power=tf.pow(beta_2, step),
+        lr=learning_rate,
+        beta1=beta_1,
+        beta2=beta_2,
+        epsilon=epsilon,
+        grad=gradient,
+    )
+
+
 def to_device(array):
     """Returns a tensor that holds a copy of a NumPy array."""
     return tf.convert_to_tensor(array)
