@@ -23,10 +23,36 @@ def compile(fn, variables):
     """Returns ``fn`` as one compiled call; new array shapes compile it again.
 
     Args:
-        fn: a function of arrays (or nested tuples and dicts of them).
+        fn: a function of arrays (or nested tuples and dicts of them, or None).
         variables: not needed here; TensorFlow finds them itself.
     """
-    return tf.function(fn, jit_compile=USE_XLA)
+    # By the shapes of their arguments: to find the right one, tf.function itself takes
+    # longer than a small network takes to act.
+    functions = {}
+
+    def call(*args):
+        leaves = tf.nest.flatten(args)
+        key = tuple(x is not None and (x.shape, x.dtype) for x in leaves)
+        if key not in functions:
+            functions[key] = trace(fn, args, leaves)
+        return functions[key](
+            *[tf.convert_to_tensor(x) for x in leaves if x is not None]
+        )
+
+    return call
+
+
+def trace(fn, args, leaves):
+    """Returns ``fn``, compiled for the shapes of these arguments, of their tensors."""
+
+    def of_tensors(*tensors):
+        tensors = iter(tensors)
+        filled = [x if x is None else next(tensors) for x in leaves]
+        return fn(*tf.nest.pack_sequence_as(args, filled))
+
+    signature = [tf.TensorSpec(x.shape, x.dtype) for x in leaves if x is not None]
+    compiled = tf.function(of_tensors, jit_compile=USE_XLA)
+    return compiled.get_concrete_function(*signature)
 
 
 def scan(fn, variables):
