@@ -9,7 +9,13 @@ from baselines import logger
 from baselines.common import mpi
 from baselines.common.envs import make_env, make_vec_env
 from baselines.common.errors import UserTypeError, UserValueError
-from baselines.common.vec_env import DummyVecEnv, VecEnvWrapper, VecFrameStack
+from baselines.common.vec_env import (
+    DummyVecEnv,
+    VecEnvWrapper,
+    VecFrameStack,
+    VecMonitor,
+)
+from baselines.common.vec_env.vec_frame_stack import count_stacked
 from baselines.dqn.dqn import (
     count_due,
     dqn_loss,
@@ -222,7 +228,7 @@ def test_numbers_do_not_depend_on_what_happens_meanwhile():
         np.testing.assert_array_equal(value, in_turn[name])
 
 
-def test_large_batch_makes_one_step_of_those_due(monkeypatch):
+def test_large_batch_makes_one_step_of_those_due():
     shapes = []
 
     def callback(names, _):
@@ -252,6 +258,25 @@ def test_each_frame_is_kept_once():
     memory.check_valid()
     newest = memory._obs(np.array([[memory.count]]), np.array([[0]]))[0]
     np.testing.assert_array_equal(newest, seen["player"].obs)
+
+
+@pytest.mark.parametrize("prioritized_replay", [False, True])
+def test_trains_from_the_first_steps_on(prioritized_replay):
+    settings = dict(network="mlp", total_timesteps=40, learning_starts=0)
+    learn(env=cartpoles(4), **settings, prioritized_replay=prioritized_replay)
+
+
+def test_what_changes_stacks_hides_them():
+    class Darker(VecEnvWrapper):
+        def step_wait(self):
+            obs, *results = self.venv.step_wait()
+            return obs // 2, *results
+
+    env = VecFrameStack(make_vec_env("PongNoFrameskip-v4", seed=0), 4)
+    assert count_stacked(env) == 4
+    assert count_stacked(VecMonitor(env)) == 4
+    assert count_stacked(Darker(env)) == 1
+    env.close()
 
 
 def test_best_weights_are_returned():
@@ -297,6 +322,10 @@ def test_best_model_is_kept_in_a_folder(tmp_path):
         (dict(buffer_size=0), "buffer_size has to be at least 1"),
         (dict(exploration_fraction=2), "exploration_fraction has to be at most 1"),
         (dict(atoms=1), "atoms has to be at least 2"),
+        (dict(hiddens=64), "hiddens has to be a list, received 64"),
+        (dict(prioritized_replay_alpha=-1), "prioritized_replay_alpha has to be at"),
+        (dict(prioritized_replay_beta_iters=0), "beta_iters has to be at least 1"),
+        (dict(prioritized_replay_eps=-1), "prioritized_replay_eps has to be at"),
     ],
 )
 def test_mistakes_are_told(changes, words):

@@ -237,6 +237,8 @@ def test_systems_of_rainbow_reach_195_on_cartpole(name):
         env=make_cartpoles(8, seed=0),
         network="mlp",
         activation="relu",
+        num_layers=1,
+        num_hidden=256,
         hiddens=[64],
         seed=0,
         lr=1e-3,
@@ -245,7 +247,7 @@ def test_systems_of_rainbow_reach_195_on_cartpole(name):
         exploration_final_eps=0.03,
         buffer_size=20_000,
         target_network_update_freq=200,
-        total_timesteps=60_000,
+        total_timesteps=100_000,
         callback=callback,
         **SYSTEMS[name],
     )

@@ -305,6 +305,19 @@ def test_value_and_grad():
         np.testing.assert_allclose(gradients[0], [12.0])
 
 
+def test_compiled_functions_know_structures_apart():
+    fn = backend.compile(lambda x: 2 * x.get("a", 0) + 3 * x.get("b", 0), [])
+    one = np.float32(1)
+    assert [float(fn({"a": one})), float(fn({"b": one})), float(fn({"a": 1.0}))] == [
+        2,
+        3,
+        2,
+    ]
+    fn = backend.compile(lambda x, y: x[0] if y is None else y[0], [])
+    assert float(fn((one, 2 * one), None)) == 1
+    assert float(fn((one,), (2 * one,))) == 2
+
+
 def test_adam():
     variable = keras.Variable([1.0, -2.0])
     optimizer = Adam(learning_rate=0.1, epsilon=1e-8, beta_1=0.9, beta_2=0.99)
@@ -317,6 +330,9 @@ def test_adam():
     # m = 0.9 * 0.3 + 0.1, v = 0.99 * 0.09 + 0.01; over 1 - 0.9^2 and 1 - 0.99^2
     m, v = 0.37 / 0.19, 0.0991 / 0.0199
     np.testing.assert_allclose(variable[0], 0.9 - 0.1 * m / v**0.5, rtol=1e-5)
+    # m = 0.9 * -0.05, v = 0.99 * 0.0025
+    m, v = -0.045 / 0.19, 0.002475 / 0.0199
+    np.testing.assert_allclose(variable[1], -1.9 - 0.1 * m / v**0.5, rtol=1e-5)
 
 
 def test_scan_takes_slices_in_turn_and_keeps_what_they_write():

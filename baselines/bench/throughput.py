@@ -60,6 +60,8 @@ class RememberedVecEnv(VecEnvWrapper):
         num_steps: how many of its steps to remember.
     """
 
+    keeps_observations = True
+
     def __init__(self, env, num_steps=32):
         super().__init__(env)
         self.first_obs = env.reset()
@@ -68,8 +70,6 @@ class RememberedVecEnv(VecEnvWrapper):
             actions = [env.action_space.sample() for _ in range(env.num_envs)]
             self.steps.append(env.step(np.array(actions)))
         self.count = 0
-        # As VecFrameStack has it, for those who keep each frame once.
-        self.nstack = getattr(env, "nstack", 1)
         self.step_began = self.step_ended = None
         self.meanwhile = 0.0  # seconds between the two, of all steps
 

@@ -36,8 +36,10 @@ NOT_RESUMABLE = (
 )
 FREE_ARGUMENTS = {  # of learn(), which may change when a run is resumed
     "checkpoint_interval",
+    "checkpoint_path",
     "load_path",
     "log_interval",
+    "print_freq",
     "resume",
     "seed",
     "total_timesteps",
@@ -76,6 +78,7 @@ class Checkpoints:
         self.parts = {**parts, "logger": logger}
         self.segmented = {k: v for k, v in parts.items() if hasattr(v, "segments")}
         self.written = {}  # checksums of segments by file name
+        self.written_up_to = None  # last numbers when they were looked at
         self.num_timesteps = 0
         self.signal = 0  # none yet
         self.old_handlers = {}
@@ -145,25 +148,34 @@ class Checkpoints:
         save_tensors(path, tensors, metadata)
         files = mpi.gather((os.path.basename(path), file_digest(path)))
         if mpi.rank == 0:
-            manifest = {"files": dict(files), "segments": self.written}
+            segments = {file: self.written[file] for file in self._segment_files()}
+            manifest = {"files": dict(files), "segments": segments}
             replace_file(manifest_path, json.dumps(manifest, indent=2).encode())
             self._remove_old()
         # Where a signal ends the run, no rank may end before the manifest is written.
         mpi.wait()
 
-    def _write_segments(self):
-        """Writes the segments that are full by now, and forgets those not needed."""
-        needed = {
+    def _segment_files(self) -> dict:
+        """Returns (part, number) of the segments needed now, by their files' names."""
+        return {
             f"{name}-{number:012d}.safetensors": (part, number)
             for name, part in self.segmented.items()
             for number in part.segments()
         }
-        for file, (part, number) in needed.items():
+
+    def _write_segments(self):
+        """Writes the segments that are full by now, and forgets those not needed."""
+        newest = [part.segments().stop for part in self.segmented.values()]
+        if newest == self.written_up_to:
+            return  # As most times: none has become full.
+        self.written_up_to = newest
+        files = self._segment_files()
+        for file, (part, number) in files.items():
             if file not in self.written:
                 path = os.path.join(self.folder, file)
                 save_tensors(path, part.get_segment(number), {})
                 self.written[file] = file_digest(path)
-        self.written = {file: self.written[file] for file in needed}
+        self.written = {file: self.written[file] for file in files}
 
     def _remove_old(self):
         manifests = list_manifests(self.folder)
@@ -235,10 +247,10 @@ class Checkpoints:
                 )
             for part, segment_path in segments:
                 part.set_segment(load_tensors(segment_path)[0])
-            self.written = read_files_of(path, "segments")
             states = put_arrays(metadata["states"], tensors)
             for name, part in self.parts.items():
                 part.set_state(states[name])
+            self._check_segments(path)
             if damaged:
                 logger.warn(f"{damaged}; resumed from the one before it")
             self.num_timesteps = metadata["num_timesteps"]
@@ -270,6 +282,15 @@ class Checkpoints:
             check_whole_file(path, digest)
             found.append((part, path))
         return found
+
+    def _check_segments(self, manifest_path):
+        """Raises UserValueError unless a manifest names just the segments needed."""
+        named = read_files_of(manifest_path, "segments")
+        if set(named) != set(self._segment_files()):
+            raise UserValueError(f"the checkpoint {manifest_path} is damaged")
+        # In another folder they have to be written again.
+        if self.folder and os.path.dirname(manifest_path) == self.folder:
+            self.written = named
 
     def _check_agreement(self):
         """Raises UserValueError unless rank 0 of MPI trains the same, and as long."""

@@ -33,6 +33,24 @@ class Adam(keras.optimizers.Adam):
     update of 32 frames.
     """
 
+    def __init__(
+        self,
+        learning_rate=0.001,
+        beta_1=0.9,
+        beta_2=0.999,
+        epsilon=1e-8,
+        clipnorm=None,
+        global_clipnorm=None,
+    ):
+        super().__init__(
+            learning_rate,
+            beta_1,
+            beta_2,
+            epsilon,
+            clipnorm=clipnorm,
+            global_clipnorm=global_clipnorm,
+        )
+
     def update_step(self, gradient, variable, learning_rate):
         i = self._get_variable_index(variable)
         backend.adam_step(
@@ -110,8 +128,11 @@ def make_update(loss, optimizer, variables, scan=False):
         return metrics
 
     def scan_together(learning_rate, slices, *batch):
-        metrics = [update_together(learning_rate, x, *batch) for x in slices]
-        return {key: [m[key] for m in metrics] for key in metrics[0]}
+        metrics = []
+        for k in range(len(keras.tree.flatten(slices)[0])):
+            one = keras.tree.map_structure(lambda x, k=k: x[k], slices)
+            metrics.append(update_together(learning_rate, one, *batch))
+        return keras.tree.map_structure(lambda *x: np.stack(x), *metrics)
 
     return scan_together if scan else update_together
 

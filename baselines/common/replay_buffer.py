@@ -1,6 +1,9 @@
 """Replay memory: what was played lately, each frame of it kept once."""
 
+import contextlib
+import math
 import os
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -68,6 +71,12 @@ class ReplayBuffer:
         # have lost frames.
         self.num_rows = -(-size // num_envs) + frame_stack
         rows = self.num_rows, num_envs
+        check_fits(
+            self.num_rows * num_envs,
+            math.prod(shape) * np.dtype(observation_space.dtype).itemsize
+            + math.prod(action_space.shape) * np.dtype(action_space.dtype).itemsize
+            + np.dtype(np.float32).itemsize,
+        )
         # NumPy has zeros from the operating system, which maps pages when written to.
         self.frames = np.zeros((*rows, *shape), observation_space.dtype)
         self.actions = np.zeros((*rows, *action_space.shape), action_space.dtype)
@@ -220,6 +229,9 @@ class ReplayBuffer:
     def set_segment(self, arrays) -> None:
         """Puts back what ``get_segment`` returned."""
         slots = arrays["rows"] % self.num_rows
+        # Of rows that were overwritten after their segment was written.
+        for key in [key for key in self.last_frames if key[0] in slots]:
+            del self.last_frames[key]
         for name in ("frames", "actions", "rewards", "starts", "dones", "truncated"):
             getattr(self, name)[slots] = arrays[name]
         where = zip(*np.nonzero(arrays["truncated"]))
@@ -380,11 +392,11 @@ class SumTree:
         for level in reversed(self.levels):
             children = level.reshape(-1, self.WIDTH)[indices]
             ends = np.cumsum(children, axis=-1)
-            # Rounding may put a point behind the last end: never onto a zero.
+            # Rounding may put a point outside: never onto a zero.
             last = self.WIDTH - 1 - np.argmax(children[..., ::-1] > 0, axis=-1)
             child = np.minimum((ends <= points[..., None]).sum(axis=-1), last)
             before = np.take_along_axis(ends - children, child[..., None], axis=-1)
-            points = points - before[..., 0]
+            points = np.maximum(points - before[..., 0], 0.0)
             indices = indices * self.WIDTH + child
         return indices
 
@@ -395,13 +407,12 @@ class SumTree:
             assert (above[: len(sums)] == sums).all() and not above[len(sums) :].any()
 
 
-def check_fits(buffer) -> None:
-    """Raises UserValueError if a full ``buffer`` would not fit into this machine."""
-    needed = buffer.frames.nbytes + buffer.actions.nbytes + buffer.rewards.nbytes
-    available = available_memory()
+def check_fits(transitions, size) -> None:
+    """Raises UserValueError if so many, of ``size`` bytes each, would not fit here."""
+    needed, available = transitions * size, available_memory()
     if needed > available:
         raise UserValueError(
-            f"a replay memory of {buffer.rewards.size} transitions takes "
+            f"a replay memory of {transitions} transitions takes "
             f"{needed / 2**30:.1f} GiB, but this machine has "
             f"{available / 2**30:.1f} GiB left; give a smaller buffer_size"
         )
@@ -412,6 +423,13 @@ def available_memory() -> int:
     try:
         with open("/proc/meminfo") as file:
             lines = dict(line.split(":", 1) for line in file)
-        return int(lines["MemAvailable"].split()[0]) * 1024
+        available = int(lines["MemAvailable"].split()[0]) * 1024
     except (OSError, KeyError):  # not on Linux
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    with contextlib.suppress(OSError, ValueError):  # the limit of a container
+        limit, used = (
+            int(Path(f"/sys/fs/cgroup/memory.{name}").read_text())
+            for name in ("max", "current")
+        )
+        available = min(available, limit - used)
+    return available

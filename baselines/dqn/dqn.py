@@ -20,12 +20,12 @@ from baselines.common.checkpoint import (
 )
 from baselines.common.envs import as_vec_env
 from baselines.common.errors import UserValueError
+from baselines.common.files import check_writable
 from baselines.common.models import check_keywords
 from baselines.common.optimizers import Adam, make_update
 from baselines.common.replay_buffer import (
     PrioritizedReplayBuffer,
     ReplayBuffer,
-    check_fits,
 )
 from baselines.common.training import (
     EpisodeResults,
@@ -35,6 +35,7 @@ from baselines.common.training import (
     count_updates,
     make_seed,
 )
+from baselines.common.vec_env.vec_frame_stack import count_stacked
 from baselines.dqn.q_function import CategoricalValues, QFunction, ScalarValues
 
 
@@ -198,8 +199,22 @@ def learn(
     check_range(0, lr=lr, adam_epsilon=adam_epsilon)
     check_range(None, v_min=v_min, v_max=v_max)
     check_gradient_limit(max_grad_norm)
+    if not isinstance(hiddens, (list, tuple)):
+        raise UserValueError(f"hiddens has to be a list, received {hiddens!r}")
     for units in hiddens:
         check_whole(1, hiddens=units)
+    check_range(
+        0,
+        1,
+        prioritized_replay_alpha=prioritized_replay_alpha,
+        prioritized_replay_beta0=prioritized_replay_beta0,
+    )
+    check_range(0, prioritized_replay_eps=prioritized_replay_eps)
+    if prioritized_replay_beta_iters is None:
+        prioritized_replay_beta_iters = max(total_timesteps, 1)
+    check_whole(1, prioritized_replay_beta_iters=prioritized_replay_beta_iters)
+    if checkpoint_path is not None:
+        check_writable(os.path.abspath(os.path.expanduser(checkpoint_path)))
     if v_min >= v_max:
         raise UserValueError(f"v_min {v_min} has to be below v_max {v_max}")
     if mpi.size > 1:
@@ -231,11 +246,11 @@ def learn(
     for part in target.parts.values():
         part.trainable = False
     buffer = dict(
-        size=buffer_size,
+        size=buffer_size if total_timesteps else 1,
         num_envs=env.num_envs,
         n_step=n_step,
         gamma=gamma,
-        frame_stack=getattr(env, "nstack", 1),
+        frame_stack=count_stacked(env),
         seed=[seed, 1],  # Not the numbers that acting draws.
     )
     spaces = env.observation_space, env.action_space
@@ -245,12 +260,11 @@ def learn(
             **buffer,
             alpha=prioritized_replay_alpha,
             beta=prioritized_replay_beta0,
-            beta_iters=prioritized_replay_beta_iters or total_timesteps,
+            beta_iters=prioritized_replay_beta_iters,
             eps=prioritized_replay_eps,
         )
     else:
         memory = ReplayBuffer(*spaces, **buffer)
-    check_fits(memory)
     optimizer = Adam(epsilon=adam_epsilon, clipnorm=max_grad_norm)
     first_action = int(env.action_space.start)
 
@@ -281,6 +295,7 @@ def learn(
     update_target()
     num_steps = count_updates(total_timesteps, env.num_envs)
     learning_rate = np.float32(lr)
+    first_trained = max(learning_starts, env.num_envs)  # when something is in memory
     exploration_steps = exploration_fraction * total_timesteps
     player, episodes = Player(env, model), EpisodeResults()
     best, last_metrics = BestWeights(model), LastMetrics()
@@ -312,7 +327,7 @@ def learn(
                     before, exploration_steps, exploration_final_eps
                 )
             player.step_async()
-            num_batches = count_due(before, num_timesteps, train_freq, learning_starts)
+            num_batches = count_due(before, num_timesteps, train_freq, first_trained)
             if num_batches:
                 shape = num_batches, batch_size
                 if large_batch:
@@ -328,9 +343,7 @@ def learn(
             step_results, results = player.step_wait()
             memory.add(*step_results)
             episodes.extend(results)
-            if (episodes.count - len(results)) // print_freq < (
-                episodes.count // print_freq
-            ):
+            if count_due(episodes.count - len(results), episodes.count, print_freq):
                 seconds = time.perf_counter() - start
                 logger.logkv("total_timesteps", num_timesteps)
                 logger.logkv("episodes", episodes.count)
@@ -346,7 +359,9 @@ def learn(
             checkpoints.after_update(num_timesteps, stop or step == num_steps)
             if stop:
                 break
+    epsilon = model.epsilon
     best.restore()
+    model.epsilon = epsilon
     return model
 
 
@@ -356,7 +371,7 @@ def exploration(step, num_steps, final) -> float:
 
 
 def count_due(before, now, every, after=0) -> int:
-    """Returns how many multiples of ``every``, beyond ``after``, are in (before, now].
+    """Returns how many multiples of ``every``, above ``after``, are in (before, now].
 
     So nothing is lost where several environments step at once.
     """

@@ -31,26 +31,35 @@ def compile(fn, variables):
     functions = {}
 
     def call(*args):
-        leaves = tf.nest.flatten(args)
-        key = tuple(x is not None and (x.shape, x.dtype) for x in leaves)
+        tensors = [
+            tf.convert_to_tensor(x) for x in tf.nest.flatten(args) if x is not None
+        ]
+        key = describe(args)
         if key not in functions:
-            functions[key] = trace(fn, args, leaves)
-        return functions[key](
-            *[tf.convert_to_tensor(x) for x in leaves if x is not None]
-        )
+            functions[key] = trace(fn, args, tensors)
+        return functions[key](*tensors)
 
     return call
 
 
-def trace(fn, args, leaves):
-    """Returns ``fn``, compiled for the shapes of these arguments, of their tensors."""
+def describe(x):
+    """Returns structure, shapes and types of an argument as something to look up by."""
+    if isinstance(x, (tuple, list)):
+        return type(x), *map(describe, x)
+    if isinstance(x, dict):
+        return tuple((key, describe(value)) for key, value in x.items())
+    return getattr(x, "shape", None), getattr(x, "dtype", type(x))
+
+
+def trace(fn, args, tensors):
+    """Returns ``fn``, compiled for arguments like these, as a function of tensors."""
 
     def of_tensors(*tensors):
         tensors = iter(tensors)
-        filled = [x if x is None else next(tensors) for x in leaves]
+        filled = [x if x is None else next(tensors) for x in tf.nest.flatten(args)]
         return fn(*tf.nest.pack_sequence_as(args, filled))
 
-    signature = [tf.TensorSpec(x.shape, x.dtype) for x in leaves if x is not None]
+    signature = [tf.TensorSpec(x.shape, x.dtype) for x in tensors]
     compiled = tf.function(of_tensors, jit_compile=USE_XLA)
     return compiled.get_concrete_function(*signature)
 

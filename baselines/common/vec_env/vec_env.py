@@ -80,6 +80,8 @@ class VecEnv(ABC):
 class VecEnvWrapper(VecEnv):
     """A VecEnv around another; unknown public attributes are the inner one's."""
 
+    keeps_observations = False  # Whether it certainly shows what the inner one does.
+
     def __init__(self, venv, observation_space=None, action_space=None):
         self.venv = venv
         super().__init__(

@@ -54,6 +54,20 @@ class VecFrameStack(VecEnvWrapper):
         self.stacked_obs[:] = state["stack"]
 
 
+def count_stacked(env) -> int:
+    """Returns how many frames a VecFrameStack has put side by side in observations.
+
+    1 if there is none, or something above it that may change what it shows.
+    """
+    while isinstance(env, VecEnvWrapper):
+        if isinstance(env, VecFrameStack):
+            return env.nstack
+        if not env.keeps_observations:
+            return 1
+        env = env.venv
+    return 1
+
+
 def push(stack, frame) -> None:
     """Moves ``stack`` up in place: its oldest frame goes, ``frame`` is the newest."""
     channels = frame.shape[-1]

@@ -21,6 +21,8 @@ class VecMonitor(VecEnvWrapper):
         info_keywords: names in the last step's info to record as well.
     """
 
+    keeps_observations = True
+
     def __init__(self, venv, filename=None, info_keywords=()):
         super().__init__(venv)
         self.info_keywords = info_keywords
