@@ -8,20 +8,21 @@ import os
 import gymnasium as gym
 import numpy as np
 import pytest
+from discovered import algorithms
 
 from baselines import logger
 from baselines.common import cli
 from baselines.common.envs import make_env, make_vec_env
 from baselines.common.errors import UserTypeError, UserValueError
 from baselines.common.vec_env import DummyVecEnv, SubprocVecEnv
-from baselines.run import find_algorithm, find_defaults, list_algorithms, main
+from baselines.run import find_algorithm, find_defaults, main
 
 ENV_TYPES = ("atari", "retro", "classic_control", "box2d", "mujoco", "toy_text")
 TIME_COLUMNS = {"fps"}
 DISCRETE_ONLY = {"deepq", "dqn", "rainbow"}
 
 
-@pytest.fixture(params=list_algorithms())
+@pytest.fixture(params=algorithms())
 def alg(request):
     return request.param
 

@@ -3,6 +3,8 @@
 import ast
 from pathlib import Path
 
+from discovered import is_preset
+
 import baselines
 from baselines.run import list_algorithms
 
@@ -26,12 +28,6 @@ def modules():
         yield path.relative_to(PACKAGE), set(imports_of(path))
 
 
-def is_preset(path):
-    """Whether a file belongs to a folder whose ``learn`` is another algorithm's."""
-    algorithm = PACKAGE / path.parts[0] / f"{path.parts[0]}.py"
-    return algorithm.exists() and "preset(" in algorithm.read_text()
-
-
 def is_algorithm(name, imported):
     return any(f"{module}.".startswith(f"baselines.{name}.") for module in imported)
 
@@ -45,9 +41,10 @@ def test_frameworks_are_imported_in_the_backend_only():
 def test_algorithms_do_not_import_each_other_and_nothing_imports_them():
     algorithms = list_algorithms()
     assert algorithms
+    presets = [name for name in algorithms if is_preset(name)]
     for path, imported in modules():
         for name in algorithms:
-            if path.parts[0] != name and not is_preset(path):
+            if path.parts[0] not in (name, *presets):
                 assert not is_algorithm(name, imported), path
 
 

@@ -149,7 +149,9 @@ class FixedSequence(gym.Env):
     ],
     ids=["a2c", "ppo2"],
 )
-@pytest.mark.parametrize("network", ["lstm", "lnlstm"])
+@pytest.mark.parametrize(
+    "network", ["lstm", pytest.param("lnlstm", marks=pytest.mark.slow)]
+)
 def test_memory_learns_a_fixed_sequence(learn, settings, network):
     env = VecMonitor(DummyVecEnv([FixedSequence for _ in range(8)]))
     mean, _ = last_mean_return(

@@ -5,10 +5,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from discovered import algorithms
 
 from baselines.bench import throughput
 from baselines.bench.rates import Clock
-from baselines.run import list_algorithms
 
 FRAME_STACK = 84 * 84 * 4
 
@@ -28,7 +28,7 @@ def test_clock_leaves_the_warm_up_out(monkeypatch):
     assert (clock.steps, clock.rate) == (60, 5.0)
 
 
-@pytest.mark.parametrize("alg", list_algorithms())
+@pytest.mark.parametrize("alg", algorithms())
 def test_every_algorithm_is_measured(alg, capsys):
     throughput.main(
         f"--alg={alg} --env=CartPole-v1 --num_env=2 --seconds=0.3 --repeats=2 "
