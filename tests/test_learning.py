@@ -208,7 +208,7 @@ SYSTEMS = {
     "dqn": {},
     "n_step": dict(n_step=3),
     "double": dict(double_q=True),
-    "noisy": dict(noisy=True),
+    "noisy": dict(noisy=True, total_timesteps=200_000),
     "prioritized": dict(prioritized_replay=True),
     "dueling": dict(dueling=True),
     "categorical": dict(categorical=True, v_min=0.0, v_max=100.0),
@@ -247,10 +247,10 @@ def test_systems_of_rainbow_reach_195_on_cartpole(name):
         batch_size=64,
         train_freq=4,
         exploration_final_eps=0.03,
-        buffer_size=20_000,
-        target_network_update_freq=200,
-        total_timesteps=100_000,
+        # The whole run: what balances by now forgets how without early falls.
+        buffer_size=100_000,
+        target_network_update_freq=500,
         callback=callback,
-        **SYSTEMS[name],
+        **{"total_timesteps": 100_000, **SYSTEMS[name]},
     )
     assert best >= 195
