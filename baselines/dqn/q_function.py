@@ -60,10 +60,13 @@ class QFunction(Model):
             raise UserTypeError(
                 f"the network {network!r} has a memory, which replay does not support"
             )
-        self.streams = [Stream([*hiddens, self.num_actions * values.size], noisy)]
+        units = {"actions": self.num_actions * values.size}
         if dueling:
-            self.streams.append(Stream([*hiddens, values.size], noisy))
-        self.parts |= zip(("actions", "state"), self.streams)
+            units["state"] = values.size
+        # TensorFlow adds gradients up in the order of names. Keras would number these
+        # through, so that a second model in a process would learn slightly otherwise.
+        self.streams = [Stream([*hiddens, n], noisy, name) for name, n in units.items()]
+        self.parts |= zip(units, self.streams)
         self.parts["exploration"] = Exploration()
         self.make_variables(network, self._build)
         self.noise_sizes = [stream.noise_size for stream in self.streams]
@@ -209,10 +212,11 @@ class Stream(keras.layers.Layer):
     Args:
         units: of each layer, the last one without an activation.
         noisy: whether they are ``NoisyDense``.
+        name: of the layer.
     """
 
-    def __init__(self, units, noisy):
-        super().__init__()
+    def __init__(self, units, noisy, name=None):
+        super().__init__(name=name)
         kind = NoisyDense if noisy else Dense
         self.dense = [kind(n) for n in units]
 
