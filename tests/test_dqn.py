@@ -1,14 +1,17 @@
 """DQN and its extensions: numbers typed by hand, and how they are put together."""
 
+import keras
 import numpy as np
 import pytest
 from gymnasium import spaces
 from keras import ops
+from white_images import Peak, on_white_images
 
 from baselines import logger
 from baselines.common import mpi
 from baselines.common.envs import make_env, make_vec_env
 from baselines.common.errors import UserTypeError, UserValueError
+from baselines.common.models import cnn_small
 from baselines.common.vec_env import (
     DummyVecEnv,
     VecEnvWrapper,
@@ -241,6 +244,29 @@ def test_large_batch_makes_one_step_of_those_due():
     learn(**settings)
     learn(**settings, large_batch=True)
     assert set(shapes) == {(2, 5), (1, 10)}
+
+
+@on_white_images
+def test_frames_are_not_scaled_twice(make):
+    """Pixels divided by 255 twice kept OpenAI Baselines' DQN from learning Pong.
+
+    Its issues 431, 672 and 983. White has to enter the first convolution as 1.
+    """
+    peaks = []
+
+    def network():
+        peaks.append(Peak())
+        return keras.Sequential([peaks[-1], *cnn_small().layers])
+
+    settings = dict(network=network, target_network_update_freq=1000)
+    with make() as env:
+        learn(env=env, **settings, total_timesteps=8, learning_starts=1000)
+    of_acting, of_training = peaks
+    assert (float(of_acting.peak), float(of_training.peak)) == (1.0, 0.0)
+    with make() as env:
+        learn(env=env, **settings, total_timesteps=12, learning_starts=8)
+    # The target network sees what training draws from memory, and nothing else.
+    assert [float(peak.peak) for peak in peaks[2:]] == [1.0, 1.0]
 
 
 def test_each_frame_is_kept_once():

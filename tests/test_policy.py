@@ -4,36 +4,23 @@ import json
 import os
 import pickle
 
-import gymnasium as gym
 import keras
 import numpy as np
 import pytest
 from gymnasium import spaces
+from white_images import Peak, on_white_images, white_image_env
 
 from baselines.a2c import learn
 from baselines.common import backend
-from baselines.common.envs import make_vec_env
 from baselines.common.errors import UserFileError, UserTypeError, UserValueError
 from baselines.common.models import NETWORKS, check_keywords, cnn, mlp
 from baselines.common.policies import Policy
 from baselines.common.runners import Runner
 from baselines.common.tensors import load_tensors, save_tensors
-from baselines.common.vec_env import DummyVecEnv, VecFrameStack
 
 IMAGE = spaces.Box(0, 255, (84, 84, 4), np.uint8)
 FLAT = spaces.Box(-1, 1, (3,), np.float32)
 ACTIONS = spaces.Discrete(4)
-
-
-class Peak(keras.layers.Layer):
-    """Remembers the largest value that came in."""
-
-    def build(self, input_shape):
-        self.peak = self.add_weight(shape=(), initializer="zeros", trainable=False)
-
-    def call(self, inputs):
-        self.peak.assign(keras.ops.maximum(self.peak, keras.ops.max(inputs)))
-        return inputs
 
 
 def policy_with_peak(observation_space, trunk=cnn):
@@ -44,49 +31,7 @@ def policy_with_peak(observation_space, trunk=cnn):
     return policy, peak
 
 
-def white_image_env():
-    class WhiteImages(gym.Env):
-        observation_space = spaces.Box(0, 255, (40, 40, 3), np.uint8)
-        action_space = ACTIONS
-
-        def reset(self, *, seed=None, options=None):
-            super().reset(seed=seed)
-            return np.full((40, 40, 3), 255, np.uint8), {}
-
-        def step(self, action):
-            return np.full((40, 40, 3), 255, np.uint8), 0.0, False, False, {}
-
-    return WhiteImages()
-
-
-def game_env(env_id):
-    env = make_vec_env(env_id, seed=0)
-    env = VecFrameStack(env, 4)
-    bright = env.step_wait
-
-    def step_wait():
-        obs, *rest = bright()
-        obs[:, 0, 0] = 255  # The games themselves have no white there.
-        return obs, *rest
-
-    env.step_wait = step_wait
-    return env
-
-
-def atari_env():
-    return game_env("PongNoFrameskip-v4")
-
-
-def retro_env():
-    pytest.importorskip("stable_retro")
-    return game_env("Airstriker-Genesis-v0")
-
-
-@pytest.mark.parametrize(
-    "make",
-    [atari_env, retro_env, lambda: DummyVecEnv([white_image_env])],
-    ids=["atari", "retro", "image"],
-)
+@on_white_images
 def test_largest_input_of_the_first_convolution_is_one(make):
     with make() as env:
         policy, peak = policy_with_peak(env.observation_space)

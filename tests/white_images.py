@@ -1,0 +1,68 @@
+"""Images with white in them, and a layer that finds out what becomes of it."""
+
+import gymnasium as gym
+import keras
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from baselines.common.envs import make_vec_env
+from baselines.common.vec_env import DummyVecEnv, VecFrameStack
+
+
+class Peak(keras.layers.Layer):
+    """Remembers the largest value that came in."""
+
+    def build(self, input_shape):
+        self.peak = self.add_weight(shape=(), initializer="zeros", trainable=False)
+
+    def call(self, inputs):
+        self.peak.assign(keras.ops.maximum(self.peak, keras.ops.max(inputs)))
+        return inputs
+
+
+def white_image_env():
+    class WhiteImages(gym.Env):
+        observation_space = spaces.Box(0, 255, (40, 40, 3), np.uint8)
+        action_space = spaces.Discrete(4)
+
+        def reset(self, *, seed=None, options=None):
+            super().reset(seed=seed)
+            return np.full((40, 40, 3), 255, np.uint8), {}
+
+        def step(self, action):
+            return np.full((40, 40, 3), 255, np.uint8), 0.0, False, False, {}
+
+    return WhiteImages()
+
+
+def game_env(env_id):
+    env = make_vec_env(env_id, seed=0)
+    env = VecFrameStack(env, 4)
+    bright = env.step_wait
+
+    def step_wait():
+        obs, *rest = bright()
+        obs[:, 0, 0] = 255  # The games themselves have no white there.
+        return obs, *rest
+
+    env.step_wait = step_wait
+    return env
+
+
+def atari_env():
+    return game_env("PongNoFrameskip-v4")
+
+
+def retro_env():
+    pytest.importorskip("stable_retro")
+    return game_env("Airstriker-Genesis-v0")
+
+
+def image_env():
+    return DummyVecEnv([white_image_env])
+
+
+on_white_images = pytest.mark.parametrize(
+    "make", [atari_env, retro_env, image_env], ids=["atari", "retro", "image"]
+)
