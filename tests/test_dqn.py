@@ -12,6 +12,7 @@ from baselines.common import mpi
 from baselines.common.envs import make_env, make_vec_env
 from baselines.common.errors import UserTypeError, UserValueError
 from baselines.common.models import cnn_small
+from baselines.common.tensors import load_tensors
 from baselines.common.vec_env import (
     DummyVecEnv,
     VecEnvWrapper,
@@ -325,18 +326,36 @@ def test_best_weights_are_returned():
     np.testing.assert_array_equal(bias, [5.0] * 4)
 
 
-def test_best_model_is_kept_in_a_folder(tmp_path):
-    learn(
+def test_best_weights_are_kept_in_a_folder_and_returned(tmp_path):
+    means, weights = [], []
+
+    def callback(names, _):
+        if names["num_timesteps"] % 100 == 0 and names["episodes"].count >= 100:
+            means.append(names["episodes"].mean("r"))
+            weights.append(names["model"].get_state()["variables"])
+
+    settings = dict(network="mlp", seed=0, total_timesteps=4000)
+    model = learn(
         env=cartpoles(4),
-        network="mlp",
-        seed=0,
-        total_timesteps=4000,
         exploration_final_eps=1.0,
         checkpoint_freq=100,
-        checkpoint_path=str(tmp_path / "kept"),
-        learning_starts=10_000,
+        checkpoint_path=str(tmp_path),
+        callback=callback,
+        **settings,
     )
-    assert (tmp_path / "kept" / "best.safetensors").exists()
+    best = np.argmax(means)
+    assert 0 < best < len(means) - 1
+    kept = load_tensors(tmp_path / "best.safetensors")[0]
+    for name, value in weights[best].items():
+        np.testing.assert_array_equal(kept[name], value)
+        if "epsilon" not in name:
+            np.testing.assert_array_equal(model.named_variables[name].numpy(), value)
+
+
+def test_nothing_trained_is_said(capsys):
+    with logger.scoped_configure(None, ["stdout"]):
+        learn(env=cartpoles(), network="mlp", total_timesteps=40, learning_starts=40)
+    assert "nothing will be trained: learning_starts is 40" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -348,6 +367,7 @@ def test_best_model_is_kept_in_a_folder(tmp_path):
         (dict(buffer_size=0), "buffer_size has to be at least 1"),
         (dict(exploration_fraction=2), "exploration_fraction has to be at most 1"),
         (dict(atoms=1), "atoms has to be at least 2"),
+        (dict(double_q="no"), "double_q has to be True or False, received 'no'"),
         (dict(hiddens=64), "hiddens has to be a list, received 64"),
         (dict(prioritized_replay_alpha=-1), "prioritized_replay_alpha has to be at"),
         (dict(prioritized_replay_beta_iters=0), "beta_iters has to be at least 1"),

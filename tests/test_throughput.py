@@ -8,7 +8,10 @@ import pytest
 from discovered import algorithms
 
 from baselines.bench import throughput
+from baselines.bench.peers import check_comparable
 from baselines.bench.rates import Clock
+from baselines.common.errors import UserValueError
+from baselines.run import parse
 
 FRAME_STACK = 84 * 84 * 4
 
@@ -100,6 +103,25 @@ def test_mistake_gives_one_line(capfd, arguments, words):
     assert stop.value.code == 2
     err = capfd.readouterr().err
     assert words in err and err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("alg", "changes", "words"),
+    [
+        ("rainbow", {}, "is for a2c, ppo2 and dqn, received --alg=rainbow"),
+        ("ppo2", dict(network="lstm"), "received 'lstm'"),
+        ("dqn", dict(noisy=True), "has no --noisy; leave it out"),
+        ("dqn", dict(n_step=3), "has no --n_step; leave it out"),
+        ("dqn", dict(train_freq=3), "train_freq has to divide num_env"),
+    ],
+)
+def test_what_stable_baselines3_cannot_do_is_told(alg, changes, words):
+    argv = ["--alg=dqn", "--env=CartPole-v1", "--network=mlp", "--num_env=8"]
+    settings = parse(argv)[2]
+    check_comparable("dqn", {**settings, "train_freq": 4}, 8)
+    check_comparable("dqn", {**settings, "train_freq": 16}, 8)
+    with pytest.raises(UserValueError, match=words):
+        check_comparable(alg, {**settings, **changes}, 8)
 
 
 def test_missing_stable_baselines3_is_named(capfd, monkeypatch):

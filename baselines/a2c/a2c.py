@@ -27,6 +27,7 @@ from baselines.common.training import (
     EpisodeResults,
     check_gradient_limit,
     check_range,
+    check_switches,
     check_whole,
     count_updates,
     make_seed,
@@ -128,6 +129,7 @@ def learn(
     check_range(0, lr=lr, epsilon=epsilon)
     check_gradient_limit(max_grad_norm)
     check_range(None, vf_coef=vf_coef, ent_coef=ent_coef)
+    check_switches(normalize_observations=normalize_observations)
     seed = make_seed(seed)
     env = as_vec_env(env, seed)
     policy = Policy(

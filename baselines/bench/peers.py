@@ -56,13 +56,7 @@ class StableBaselines3Peer:
                 "--compare=sb3 needs Stable-Baselines3, which is not installed: "
                 "pip install stable-baselines3"
             )
-        network = bench.settings["network"]
-        separate = bench.settings.get("value_network") == "copy"
-        if not (network == "cnn" or (network == "mlp" and separate)):
-            raise UserValueError(
-                "Stable-Baselines3 has the networks --network=cnn, and --network=mlp "
-                f"with --value_network=copy; received {network!r}"
-            )
+        check_comparable(bench.args.alg, bench.settings, bench.env.num_envs)
         work = {
             "alg": bench.args.alg,
             "env": bench.args.env,
@@ -94,3 +88,33 @@ class StableBaselines3Peer:
     def close(self):
         self.process.stdin.close()
         self.process.wait()
+
+
+def check_comparable(alg, settings, num_envs) -> None:
+    """Raises UserValueError for what Stable-Baselines3 cannot do as we do it."""
+    if alg not in ("a2c", "ppo2", "dqn"):
+        raise UserValueError(
+            f"--compare=sb3 is for a2c, ppo2 and dqn, received --alg={alg}"
+        )
+    network = settings["network"]
+    separate = settings.get("value_network", "copy") == "copy"
+    if not (network == "cnn" or (network == "mlp" and separate)):
+        raise UserValueError(
+            "Stable-Baselines3 has the networks --network=cnn, and --network=mlp "
+            f"with --value_network=copy; received {network!r}"
+        )
+    if alg != "dqn":
+        return
+    added = ("large_batch", "double_q", "dueling", "prioritized_replay", "noisy")
+    added = [name for name in (*added, "categorical") if settings[name]]
+    added += ["n_step"] * (settings["n_step"] > 1)
+    if added:
+        raise UserValueError(
+            f"Stable-Baselines3's DQN has no --{added[0]}; leave it out to compare"
+        )
+    train_freq = settings["train_freq"]
+    if num_envs % train_freq and train_freq % num_envs:
+        raise UserValueError(
+            "for Stable-Baselines3 train_freq has to divide num_env, or the other way "
+            f"round; received {train_freq} and {num_envs}"
+        )

@@ -27,12 +27,17 @@ from baselines.common.schedules import parse_schedule
 gym.register_envs(ale_py)
 
 
+def mlp_sizes(settings):
+    """Returns the sizes of our mlp's layers, none for the cnn."""
+    if settings["network"] == "cnn":
+        return []
+    return [settings["num_hidden"]] * settings["num_layers"]
+
+
 def layers(settings):
     """Returns ``net_arch`` for our mlp with value_network=copy; {} for the cnn."""
-    if settings["network"] == "cnn":
-        return {}
-    sizes = [settings["num_hidden"]] * settings["num_layers"]
-    return {"net_arch": dict(pi=sizes, vf=sizes)}
+    sizes = mlp_sizes(settings)
+    return {"net_arch": dict(pi=sizes, vf=sizes)} if sizes else {}
 
 
 def a2c(policy, env, settings):
@@ -93,7 +98,7 @@ def dqn(policy, env, settings):
         exploration_initial_eps=settings["exploration_final_eps"],
         exploration_final_eps=settings["exploration_final_eps"],
         max_grad_norm=settings["max_grad_norm"],
-        policy_kwargs=dict(net_arch=settings["hiddens"]),
+        policy_kwargs=dict(net_arch=[*mlp_sizes(settings), *settings["hiddens"]]),
     )
 
 

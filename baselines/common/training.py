@@ -55,6 +55,13 @@ def check_range(minimum, maximum=None, **arguments) -> None:
             )
 
 
+def check_switches(**arguments) -> None:
+    """Raises UserValueError for the first that is neither True nor False."""
+    for name, value in arguments.items():
+        if not isinstance(value, (bool, np.bool_)):
+            raise UserValueError(f"{name} has to be True or False, received {value!r}")
+
+
 def check_gradient_limit(max_grad_norm) -> None:
     """Raises UserValueError unless it is a number above 0, or None for no limit."""
     if max_grad_norm is None:

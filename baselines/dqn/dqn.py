@@ -31,6 +31,7 @@ from baselines.common.training import (
     EpisodeResults,
     check_gradient_limit,
     check_range,
+    check_switches,
     check_whole,
     count_updates,
     make_seed,
@@ -194,6 +195,9 @@ def learn(
     check_whole(0, checkpoint_freq=checkpoint_freq, learning_starts=learning_starts)
     check_whole(0, checkpoint_interval=checkpoint_interval)
     check_whole(2, atoms=atoms)
+    check_switches(large_batch=large_batch, double_q=double_q, dueling=dueling)
+    check_switches(prioritized_replay=prioritized_replay, noisy=noisy)
+    check_switches(categorical=categorical)
     check_range(0, 1, gamma=gamma, exploration_fraction=exploration_fraction)
     check_range(0, 1, exploration_final_eps=exploration_final_eps)
     check_range(0, lr=lr, adam_epsilon=adam_epsilon)
@@ -294,6 +298,11 @@ def learn(
     update_target = backend.compile(update_target, target.variables)
     update_target()
     num_steps = count_updates(total_timesteps, env.num_envs)
+    if 0 < total_timesteps <= learning_starts:
+        logger.warn(
+            f"nothing will be trained: learning_starts is {learning_starts}, and "
+            f"total_timesteps (num_timesteps) is {total_timesteps}"
+        )
     learning_rate = np.float32(lr)
     first_trained = max(learning_starts, env.num_envs)  # when something is in memory
     exploration_steps = exploration_fraction * total_timesteps

@@ -30,6 +30,7 @@ from baselines.common.training import (
     Shuffler,
     check_gradient_limit,
     check_range,
+    check_switches,
     check_whole,
     count_updates,
     make_seed,
@@ -172,6 +173,7 @@ def learn(
         raise UserValueError("save_interval needs a log folder: logger.configure(dir)")
     check_gradient_limit(max_grad_norm)
     check_range(None, vf_coef=vf_coef, ent_coef=ent_coef)
+    check_switches(normalize_observations=normalize_observations)
     lr, cliprange = parse_schedule(lr, "lr"), parse_schedule(cliprange, "cliprange")
     seed = make_seed(seed)
     env = as_vec_env(env, seed)
