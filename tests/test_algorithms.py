@@ -4,6 +4,7 @@ import csv
 import importlib
 import inspect
 import os
+import re
 
 import gymnasium as gym
 import numpy as np
@@ -12,8 +13,10 @@ from discovered import algorithms
 
 from baselines import logger
 from baselines.common import cli
+from baselines.common.checkpoint import list_manifests
 from baselines.common.envs import make_env, make_vec_env
 from baselines.common.errors import UserTypeError, UserValueError
+from baselines.common.tensors import load_tensors
 from baselines.common.vec_env import DummyVecEnv, SubprocVecEnv
 from baselines.run import find_algorithm, find_defaults, main
 
@@ -81,6 +84,24 @@ def read_episodes(folder):
         if name.endswith("monitor.csv")
         for line in open(os.path.join(folder, name)).read().splitlines()[2:]
     ]
+
+
+def test_divergence_stops_training(learn, small, log_folder):
+    """And writes no checkpoint of what came of it."""
+    settings = dict(small, network="mlp", seed=0, total_timesteps=4000, lr=1e30)
+    settings["checkpoint_interval"] = 8
+    with pytest.raises(ArithmeticError) as stopped:
+        learn(env=cartpoles(), **settings)
+    message = str(stopped.value)
+    assert re.search(
+        "is (nan|inf|-inf) after optimiser step [0-9]+; a smaller", message
+    )
+    where = "there is no checkpoint"  # Before it, ppo2 trains four times.
+    for manifest in list_manifests(log_folder / "checkpoints"):
+        where = f"the last good checkpoint is {manifest}"
+        tensors = load_tensors(manifest.replace("json", "safetensors"))[0]
+        assert all(np.isfinite(x).all() for x in tensors.values())
+    assert message.endswith(f"; {where}")
 
 
 def test_learn_takes_keywords_and_explains_them(learn):

@@ -23,7 +23,12 @@ import numpy as np
 
 from baselines import logger
 from baselines.common import mpi
-from baselines.common.errors import UserFileError, UserTypeError, UserValueError
+from baselines.common.errors import (
+    DivergedError,
+    UserFileError,
+    UserTypeError,
+    UserValueError,
+)
 from baselines.common.files import replace_file
 from baselines.common.tensors import load_tensors, save_tensors
 from baselines.common.vec_env import VecEnvWrapper
@@ -92,9 +97,14 @@ class Checkpoints:
                     break  # Only the main thread may; elsewhere signals are not ours.
         return self
 
-    def __exit__(self, *exc_info):
+    def __exit__(self, kind, error, traceback):
         for number, handler in self.old_handlers.items():
             signal.signal(number, handler)
+        if isinstance(error, DivergedError):
+            where = "there is no checkpoint"
+            if manifests := list_manifests(self.folder) if self.interval else []:
+                where = f"the last good checkpoint is {manifests[-1]}"
+            error.args = (f"{error}; {where}",)
 
     def _stop(self, number, frame):
         if self.signal == signal.SIGINT == number:

@@ -24,6 +24,10 @@ class UserFileError(UserError, OSError):
     """A path that cannot be read or written."""
 
 
+class DivergedError(UserError, ArithmeticError):
+    """Training has come to numbers that are not finite."""
+
+
 class MissingDependency(UserError, ImportError):
     """A package that has to be installed first."""
 

@@ -6,7 +6,12 @@ from keras import ops
 
 from baselines.common import mpi
 from baselines.common.envs import first_line, is_image
-from baselines.common.errors import UserError, UserTypeError, UserValueError
+from baselines.common.errors import (
+    DivergedError,
+    UserError,
+    UserTypeError,
+    UserValueError,
+)
 from baselines.common.tensors import load_tensors, save_tensors
 
 FORMAT = 1  # of saved models
@@ -68,9 +73,23 @@ class Model:
         return [variable for variable in self.variables if variable.trainable]
 
     def get_state(self) -> dict:
-        variables = self.named_variables.items()
+        """Returns all variables by name, and the generator's state.
+
+        Raises:
+            DivergedError: if a variable is not finite.
+        """
+        variables = {
+            name: ops.convert_to_numpy(variable)
+            for name, variable in self.named_variables.items()
+        }
+        for name, value in variables.items():
+            if not np.isfinite(value).all():
+                raise DivergedError(
+                    f"training has diverged: {name} has values that are not finite; a "
+                    "smaller lr may help"
+                )
         return {
-            "variables": {k: ops.convert_to_numpy(v) for k, v in variables},
+            "variables": variables,
             "generator": self.rng.bit_generator.state,
         }
 

@@ -9,6 +9,7 @@ import numpy as np
 from keras import ops
 
 from baselines.common import backend, mpi
+from baselines.common.errors import DivergedError
 
 CHECK_INTERVAL = 100  # updates from one comparison of the ranks to the next
 
@@ -72,7 +73,8 @@ def make_update(loss, optimizer, variables, scan=False):
     That is one compiled call. With several MPI ranks it is two, and in between the
     gradients are averaged over the ranks, so that the optimiser limits the norm of the
     average. Every rank starts from the variables of rank 0; ``update`` raises
-    RuntimeError if they differ later.
+    RuntimeError if they differ later, and DivergedError if a metric is not finite. (A
+    gradient that is not is found by the next update's loss, or by ``Model.get_state``.)
 
     Args:
         loss: function of ``*batch`` that returns (loss, metrics).
@@ -87,6 +89,17 @@ def make_update(loss, optimizer, variables, scan=False):
     everything = [*variables, *optimizer.variables]
     loss_and_gradients = backend.value_and_grad(loss, trained)
 
+    def checked(metrics):
+        for name, value in metrics.items():
+            wrong = np.asarray(value)
+            wrong = wrong[~np.isfinite(wrong)]
+            if wrong.size:
+                raise DivergedError(
+                    f"{name} is {wrong[0]} after optimiser step "
+                    f"{int(optimizer.iterations)}; a smaller lr may help"
+                )
+        return metrics
+
     def apply(learning_rate, gradients):
         optimizer.learning_rate.assign(learning_rate)
         optimizer.apply(gradients, trained)
@@ -97,12 +110,13 @@ def make_update(loss, optimizer, variables, scan=False):
         return metrics
 
     if mpi.size == 1 and not scan:
-        return backend.compile(update, everything)
+        update = backend.compile(update, everything)
+        return lambda *arguments: checked(update(*arguments))
     if mpi.size == 1:
         scanned = backend.scan(
             lambda x, rate, *batch: update(rate, x, *batch), everything
         )
-        return lambda rate, slices, *batch: scanned(slices, rate, *batch)
+        return lambda rate, slices, *batch: checked(scanned(slices, rate, *batch))
 
     def differentiate(*batch):
         (_, metrics), gradients = loss_and_gradients(*batch)
@@ -125,7 +139,7 @@ def make_update(loss, optimizer, variables, scan=False):
             check_equal(variables)
         metrics, gradients = differentiate(*batch)
         apply_flat(learning_rate, mpi.mean(gradients))
-        return metrics
+        return checked(metrics)
 
     def scan_together(learning_rate, slices, *batch):
         metrics = []
