@@ -60,6 +60,14 @@ class TerminalOutput(TableOutput):
     def __init__(self, folder, state=None):
         self.file = sys.stdout
 
+    def write_text(self, text):
+        try:
+            super().write_text(text)
+        except OSError:
+            # Nobody reads any more, but the run goes on. What is not yet flushed would
+            # else be tried again when Python ends.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self.file.fileno())
+
     def get_state(self):
         return None
 

@@ -13,6 +13,7 @@ import os
 import platform
 import secrets
 import shlex
+import signal
 import sys
 from argparse import SUPPRESS, ArgumentTypeError, Namespace
 from importlib import metadata
@@ -94,6 +95,7 @@ def run(argv):
         if training:
             logger.configure(resume or args.log_path, log_formats, config)
             stack.callback(logger.close)
+            stack.enter_context(hangup_ignored())
         env = build_env(
             spec,
             args.env_type,
@@ -121,6 +123,20 @@ def run(argv):
         ) as env:
             play(model, env)
     return model
+
+
+@contextlib.contextmanager
+def hangup_ignored():
+    """Lets this process, and those that it starts, outlive their terminal."""
+    try:
+        before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    except ValueError:  # Only the main thread may.
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def make_config(args, settings, argv) -> dict:

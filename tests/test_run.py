@@ -2,6 +2,7 @@
 
 import json
 import os
+import pty
 import shutil
 import subprocess
 import sys
@@ -333,6 +334,33 @@ def test_play_carries_recurrent_state_and_shows_the_raw_score(capfd):
     ]
     out = capfd.readouterr().out
     assert out == "game 1: score 21, 2 steps\ngame 2: score 21, 2 steps\n"
+
+
+def test_run_outlives_its_terminal():
+    """Worker processes as well, which belong to the same terminal."""
+    command = [sys.executable, "-m", "baselines.run", "--alg=a2c", "--num_env=2"]
+    command += ["--env=PongNoFrameskip-v4", "--network=cnn_small", "--seed=0"]
+    command += ["--log_interval=1", "--num_timesteps=2000"]
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execv(command[0], command)
+    while b"total_timesteps" not in os.read(terminal, 1000):
+        pass
+    os.close(terminal)  # The process group gets SIGHUP; writing becomes an error.
+    assert os.waitpid(pid, 0)[1] == 0
+    last = Path("log/progress.csv").read_text().splitlines()[-1]
+    assert ",2000," in last
+    assert "Log files: " in Path("log/log.txt").read_text()
+
+
+def test_run_outlives_its_pipe():
+    command = [sys.executable, "-m", "baselines.run", *CARTPOLE]
+    command += ["--log_interval=1", "--num_timesteps=2000"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.wait(60) == 0
+    assert "Log files: " in Path("log/log.txt").read_text()
 
 
 def test_network_of_your_own_by_module_and_function(monkeypatch, tmp_path):
