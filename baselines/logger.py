@@ -21,7 +21,13 @@ from collections import defaultdict
 
 from baselines.common import mpi
 from baselines.common.errors import UserFileError, UserValueError, suggest
-from baselines.common.files import check_writable, open_text, replace_file, size_of
+from baselines.common.files import (
+    check_writable,
+    full_disk_told,
+    open_text,
+    replace_file,
+    size_of,
+)
 
 
 class TableOutput:
@@ -204,8 +210,9 @@ class Logger:
         self.open()
         row = mpi.mean_row({key: plain(value) for key, value in self.row.items()})
         if row:
-            for output in self.outputs.values():
-                output.write_row(row)
+            with full_disk_told(self.folder):
+                for output in self.outputs.values():
+                    output.write_row(row)
         self.row.clear()
         self.counts.clear()
         return row
@@ -213,9 +220,10 @@ class Logger:
     def log(self, *words):
         self.open()
         text = " ".join(map(str, words))
-        for output in self.outputs.values():
-            if isinstance(output, TableOutput):
-                output.write_text(text)
+        with full_disk_told(self.folder):
+            for output in self.outputs.values():
+                if isinstance(output, TableOutput):
+                    output.write_text(text)
 
     def get_state(self):
         self.open()
@@ -224,10 +232,13 @@ class Logger:
     def close(self):
         if self.outputs is None:
             return
-        self.closed_at = self.get_state()
-        for output in self.outputs.values():
-            output.close()
-        self.outputs = None
+        outputs, self.outputs = self.outputs, None
+        # What is not yet written has been told of.
+        with contextlib.suppress(OSError):
+            self.closed_at = {name: x.get_state() for name, x in outputs.items()}
+        for output in outputs.values():
+            with contextlib.suppress(OSError):
+                output.close()
 
 
 current = Logger(None, ["stdout"])

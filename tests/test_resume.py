@@ -1,6 +1,8 @@
 """A run that was killed and resumed is the run that was not."""
 
+import builtins
 import contextlib
+import errno
 import json
 import os
 import random
@@ -298,6 +300,83 @@ def test_kill_while_writing_leaves_the_checkpoint_before_it(monkeypatch):
     assert "000000001500.safetensors" in os.listdir("cut/checkpoints")
     run.main(["--resume=cut"])
     assert results("cut") == results("whole")
+
+
+class FullDisk:
+    """Files that can be written to so many times and then find no space.
+
+    Args:
+        writes: how many times.
+    """
+
+    def __init__(self, writes):
+        self.left = writes
+
+    def open(self, file, mode="r", *args, **kwargs):
+        stream = REAL_OPEN(file, mode, *args, **kwargs)
+        if not set(mode) & set("wax+"):
+            return stream
+        write = stream.write
+
+        def write_or_fail(data):
+            self.left -= 1
+            if self.left < 0:
+                write(data[: len(data) // 2])
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            return write(data)
+
+        return Disguised(stream, write_or_fail)
+
+
+class Disguised:
+    """A stream with another ``write``."""
+
+    def __init__(self, stream, write):
+        self.stream = stream
+        self.write = write
+
+    def __getattr__(self, name):
+        return getattr(self.stream, name)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc_info):
+        self.stream.close()
+
+
+REAL_OPEN = builtins.open
+WRITES = 123  # of the run below, to all files
+
+
+@pytest.mark.parametrize(
+    "points",
+    [(8, 60, 110), pytest.param(range(WRITES), marks=pytest.mark.slow)],
+    ids=["some", "all"],
+)
+def test_full_disk_leaves_the_checkpoint_before_it(points, capsys, monkeypatch):
+    arguments = "--alg=dqn --env=CartPole-v1 --num_env=2 --seed=1 --print_freq=2 "
+    arguments += "--learning_starts=50 --buffer_size=200 --checkpoint_interval=100 "
+    arguments += "--num_timesteps=400 --checkpoint_freq=0 --log_path="
+    monkeypatch.setattr("baselines.common.replay_buffer.SEGMENT_SIZE", 32)
+    disk = FullDisk(WRITES)
+    with monkeypatch.context() as patch:
+        patch.setattr(builtins, "open", disk.open)
+        run.main(f"{arguments}whole".split())
+    assert disk.left == 0
+    for writes in points:
+        shutil.rmtree("cut", ignore_errors=True)
+        with monkeypatch.context() as patch:
+            patch.setattr(builtins, "open", FullDisk(writes).open)
+            error = error_of(capsys, f"{arguments}cut")
+        assert "there is no space left to write " in error
+        if manifests := list_manifests("cut/checkpoints"):
+            newest = os.path.abspath(manifests[-1])
+            # The last writes are the model's, when training has ended.
+            assert f"; the last good checkpoint is {newest}" in error or writes > 115
+            run.main(["--resume=cut"])
+            assert "damaged" not in Path("cut/log.txt").read_text()
+            assert results("cut") == results("whole")
 
 
 def error_of(capsys, arguments):

@@ -1,5 +1,6 @@
 """Episode results of one environment, written to a CSV file."""
 
+import contextlib
 import csv
 import json
 import os
@@ -7,7 +8,7 @@ import time
 
 import gymnasium as gym
 
-from baselines.common.files import open_text, size_of
+from baselines.common.files import full_disk_told, open_text, size_of
 
 
 class Monitor(gym.Wrapper):
@@ -127,18 +128,20 @@ class ResultsWriter:
         """Creates the file, folders included, unless it is open already."""
         if self.file:
             return
-        os.makedirs(os.path.dirname(self.filename) or ".", exist_ok=True)
-        self.file = open_text(self.filename)
-        # The blank at the end of the first line is part of the format.
-        self.file.write(f"# {json.dumps(self.header)} \n")
-        self.csv = csv.DictWriter(self.file, self.keys)
-        self.csv.writeheader()
-        self.file.flush()
+        with full_disk_told(self.filename):
+            os.makedirs(os.path.dirname(self.filename) or ".", exist_ok=True)
+            self.file = open_text(self.filename)
+            # The blank at the end of the first line is part of the format.
+            self.file.write(f"# {json.dumps(self.header)} \n")
+            self.csv = csv.DictWriter(self.file, self.keys)
+            self.csv.writeheader()
+            self.file.flush()
 
     def write_row(self, row):
         self.open()
-        self.csv.writerow(row)
-        self.file.flush()
+        with full_disk_told(self.filename):
+            self.csv.writerow(row)
+            self.file.flush()
 
     def get_state(self) -> dict:
         return {"header": self.header, "size": size_of(self.file)}
@@ -155,5 +158,7 @@ class ResultsWriter:
 
     def close(self):
         if self.file:
-            self.file.close()
+            # What is not yet written has been told of.
+            with contextlib.suppress(OSError):
+                self.file.close()
             self.file = None

@@ -25,6 +25,7 @@ from baselines import logger
 from baselines.common import mpi
 from baselines.common.errors import (
     DivergedError,
+    FullDiskError,
     UserFileError,
     UserTypeError,
     UserValueError,
@@ -100,7 +101,7 @@ class Checkpoints:
     def __exit__(self, kind, error, traceback):
         for number, handler in self.old_handlers.items():
             signal.signal(number, handler)
-        if isinstance(error, DivergedError):
+        if isinstance(error, (DivergedError, FullDiskError)):
             where = "there is no checkpoint"
             if manifests := list_manifests(self.folder) if self.interval else []:
                 where = f"the last good checkpoint is {manifests[-1]}"

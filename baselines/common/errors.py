@@ -24,6 +24,10 @@ class UserFileError(UserError, OSError):
     """A path that cannot be read or written."""
 
 
+class FullDiskError(UserFileError):
+    """A file that there was no space for."""
+
+
 class DivergedError(UserError, ArithmeticError):
     """Training has come to numbers that are not finite."""
 

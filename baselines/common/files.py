@@ -1,27 +1,40 @@
 """Files that survive a kill: replaced whole, or cut back and continued."""
 
 import contextlib
+import errno
 import os
 import tempfile
 
-from baselines.common.errors import UserFileError
+from baselines.common.errors import FullDiskError, UserFileError
+
+
+@contextlib.contextmanager
+def full_disk_told(path):
+    """Raises FullDiskError, which names ``path``, where writing finds no space."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise FullDiskError(f"there is no space left to write {path}") from None
 
 
 def replace_file(path, data) -> None:
     """Writes bytes to a file, all of them or nothing; missing folders are made."""
-    os.makedirs(os.path.dirname(path), exist_ok=True)
     # Always the same name, so that what a kill leaves is written over next time.
     temporary = f"{path}.tmp"
-    try:
-        with open(temporary, "wb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
+    with full_disk_told(path):
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        try:
+            with open(temporary, "wb") as stream:
+                stream.write(data)
+                stream.flush()
+                os.fsync(stream.fileno())
+            os.replace(temporary, path)
+        except BaseException:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(temporary)
+            raise
 
 
 def open_text(path, size=None):
