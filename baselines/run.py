@@ -54,6 +54,7 @@ KEPT_ARGUMENTS = (
     "num_timesteps",
     "reward_scale",
     "gamestate",
+    "on_worker_failure",
     "seed",
     "save_path",
     "log_path",
@@ -104,6 +105,7 @@ def run(argv):
             reward_scale=args.reward_scale,
             gamestate=args.gamestate,
             log_dir=logger.get_dir() if training else None,
+            on_worker_failure=args.on_worker_failure,
         )
         stack.callback(env.close)
         model = learn(env=env, seed=args.seed, resume=resume, **settings)
@@ -336,6 +338,13 @@ def shared_parser(add_help=True):
         type=cli.value_parser(float),
         default=1.0,
         help="factor on the rewards, above the monitor (default: 1.0)",
+    )
+    add(
+        "--on_worker_failure",
+        choices=("replace", "raise"),
+        default="replace",
+        help="what follows when a worker process dies: another takes over and its "
+        "episodes count as truncated (the default), or training stops",
     )
     add("--save_path", help="where to save the model (default: in the log folder)")
     add("--load_path", help="a saved model to start from")

@@ -24,7 +24,8 @@ from toy_envs import (
     TalkativeEnv,
 )
 
-from baselines.common.envs import make_env
+from baselines import logger
+from baselines.common.envs import make_env, make_vec_env
 from baselines.common.errors import UserTypeError, UserValueError
 from baselines.common.vec_env import (
     DummyVecEnv,
@@ -559,8 +560,88 @@ def test_an_environment_that_raises_is_told_while_others_hang():
             venv.step([0, 0])
 
 
+def test_a_killed_worker_is_replaced(capsys):
+    told = logger.scoped_configure(None, ["stdout"])
+    with told, SubprocVecEnv([CounterEnv] * 4, num_workers=2) as venv:
+        venv.reset()
+        venv.step([0] * 4)
+        venv.step([0] * 4)
+        worker_processes()[1].kill()
+        with at_most(PATIENCE):
+            obs, rewards, dones, infos = venv.step([0] * 4)
+        assert obs.tolist() == [[3], [3], [0], [0]]
+        assert rewards.tolist() == [3, 3, 0, 0]
+        assert dones.tolist() == [False, False, True, True]
+        for info in infos[2:]:
+            assert info["TimeLimit.truncated"]
+            assert info["terminal_observation"].tolist() == [2]
+        obs, rewards, dones, _ = venv.step([0] * 4)
+        assert obs.tolist() == [[4], [4], [1], [1]]
+        assert rewards.tolist() == [4, 4, 1, 1]
+        assert not dones.any()
+        worker_processes()[0].kill()
+        assert venv.reset().tolist() == [[0]] * 4
+        assert not venv.step([0] * 4)[2].any()
+    out = capsys.readouterr().out
+    assert out.count("warning: ") == 2
+    assert "environments 2 to 3 died with exit status -9; another takes over" in out
+
+
+def test_a_worker_killed_before_a_checkpoint_is_replaced():
+    with SubprocVecEnv([CounterEnv] * 2, num_workers=2) as venv:
+        venv.reset()
+        venv.step([0, 0])
+        worker_processes()[1].kill()
+        state = venv.get_state()
+        obs, _, dones, infos = venv.step([0, 0])
+        assert obs.tolist() == [[2], [0]] and dones.tolist() == [False, True]
+        assert infos[1]["terminal_observation"].tolist() == [1]
+        venv.set_state(state)
+        assert venv.step([0, 0])[0].tolist() == [[2], [1]]
+
+
+def test_a_worker_that_cannot_be_replaced_is_told():
+    class Fatal(CounterEnv):
+        def step(self, action):
+            os._exit(7)
+
+    with SubprocVecEnv([CounterEnv, Fatal], num_workers=2) as venv:
+        venv.reset()
+        venv.step([0, 0])
+        with at_most(PATIENCE), pytest.raises(WorkerError, match="as did the one befo"):
+            venv.step([0, 0])
+        assert worker_processes() == []
+
+
+def test_a_replaced_worker_goes_on_with_its_monitor_files(tmp_path):
+    with make_vec_env(
+        "CartPole-v1", num_env=2, seed=0, num_workers=2, log_dir=str(tmp_path)
+    ) as venv:
+        venv.reset()
+        for _ in range(100):
+            venv.step([0, 0])
+        before = (tmp_path / "0.1.monitor.csv").read_bytes()
+        worker_processes()[1].kill()
+        with open(tmp_path / "0.1.monitor.csv", "ab") as file:
+            file.write(b"12.0,1")  # It was writing a row.
+        first_obs = venv.step([0, 0])[0][1]
+        for _ in range(50):
+            venv.step([0, 0])
+    after = (tmp_path / "0.1.monitor.csv").read_bytes()
+    assert after.startswith(before) and after.count(b"#") == 1
+    assert after.count(b"\n") > before.count(b"\n") + 2
+    assert b"12.0,1" not in after
+    with make_vec_env("CartPole-v1", num_env=2, seed=0) as venv:
+        assert (venv.reset()[1] != first_obs).any()  # It does not begin all over.
+
+
+def test_unknown_way_to_treat_failures_is_told():
+    with pytest.raises(UserValueError, match="'replace' or 'raise', received 'stop'"):
+        SubprocVecEnv([CounterEnv], on_worker_failure="stop")
+
+
 def test_a_killed_worker_is_told_with_its_exit_status():
-    with SubprocVecEnv([CounterEnv] * 4, num_workers=2) as venv:
+    with SubprocVecEnv([CounterEnv] * 4, 2, on_worker_failure="raise") as venv:
         venv.reset()
         venv.step([0] * 4)
         worker_processes()[1].send_signal(signal.SIGKILL)
@@ -573,7 +654,8 @@ def test_a_killed_worker_is_told_with_its_exit_status():
 
 
 def test_a_worker_killed_while_it_answers_is_told():
-    with SubprocVecEnv([partial(TalkativeEnv, 10**7)], num_workers=1) as venv:
+    env_fns = [partial(TalkativeEnv, 10**7)]
+    with SubprocVecEnv(env_fns, on_worker_failure="raise") as venv:
         venv.reset()
         venv.step_async([0])
         (worker,) = worker_processes()

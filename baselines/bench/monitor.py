@@ -96,6 +96,11 @@ class Monitor(gym.Wrapper):
             self.writer.set_state(state["file"])
             self.t_start = self.writer.header["t_start"]
 
+    def take_over(self) -> None:
+        """Goes on with the file of a process that died."""
+        if self.writer and self.writer.take_over():
+            self.t_start = self.writer.header["t_start"]
+
     def close(self):
         if self.writer:
             self.writer.close()
@@ -155,6 +160,22 @@ class ResultsWriter:
         self.header = state["header"]
         self.file = open_text(self.filename, state["size"])
         self.csv = csv.DictWriter(self.file, self.keys)
+
+    def take_over(self) -> bool:
+        """Opens the file of a process that died, without a row that it half wrote.
+
+        Returns:
+            whether there was one.
+        """
+        try:
+            with open(self.filename, "rb") as file:
+                first, *rows = file.read().split(b"\n")
+            header = json.loads(first[1:])
+        except (OSError, ValueError):
+            return False
+        size = len(first) + sum(len(row) + 1 for row in rows[:-1]) + 1
+        self.set_state({"header": header, "size": size})
+        return True
 
     def close(self):
         if self.file:

@@ -199,6 +199,7 @@ def make_vec_env(
     gamestate=None,
     log_dir=None,
     num_workers=None,
+    on_worker_failure="replace",
 ) -> VecEnv:
     """Returns ``num_env`` environments as one, seeded apart.
 
@@ -221,6 +222,7 @@ def make_vec_env(
         log_dir: where ``<r>.<i>.monitor.csv`` go; None for no files.
         num_workers: how many worker processes, see ``SubprocVecEnv``; None for
             what is fastest.
+        on_worker_failure: see ``SubprocVecEnv``.
 
     Raises:
         UserValueError: if retro games are to share a worker.
@@ -253,10 +255,10 @@ def make_vec_env(
                 f"environments need {num_env} workers; received "
                 f"num_workers={num_workers}"
             )
-        return SubprocVecEnv(env_fns, num_workers=num_env)
+        return SubprocVecEnv(env_fns, num_env, on_worker_failure)
     if num_workers is None and not pay_off(env_type, num_env):
         return DummyVecEnv(env_fns)
-    return SubprocVecEnv(env_fns, num_workers)
+    return SubprocVecEnv(env_fns, num_workers, on_worker_failure)
 
 
 def pay_off(env_type, num_env) -> bool:

@@ -13,6 +13,7 @@ from multiprocessing.connection import Connection, wait
 import cloudpickle
 import numpy as np
 
+from baselines import logger
 from baselines.common import mpi
 from baselines.common.errors import UserError, UserValueError
 from baselines.common.mpi import available_cores
@@ -28,6 +29,10 @@ PATIENCE = 5.0  # seconds that workers have to end by themselves
 
 class WorkerError(RuntimeError):
     """An environment raised in its worker process, or the process died."""
+
+
+class WorkerDied(WorkerError):
+    """A worker process is gone; its environments did not say why."""
 
 
 class SubprocVecEnv(VecEnv):
@@ -47,13 +52,18 @@ class SubprocVecEnv(VecEnv):
             environment. They are sent by cloudpickle.
         num_workers: how many processes; by default as many as there are cores, shared
             evenly by the MPI ranks of this machine.
+        on_worker_failure: ``replace`` starts another worker where one dies, with a
+            warning: the episodes of its environments count as truncated, after the
+            last observation that came from them, and new ones begin. ``raise`` raises
+            WorkerError.
 
     Raises:
         WorkerError: here or in any later call, if an environment raises (with
-            the traceback from the worker) or a worker dies.
+            the traceback from the worker), or if a worker dies and is not replaced,
+            because that is not wanted or did not help.
     """
 
-    def __init__(self, env_fns, num_workers=None):
+    def __init__(self, env_fns, num_workers=None, on_worker_failure="replace"):
         self.closed = True
         env_fns = list(env_fns)
         if num_workers is None:
@@ -63,22 +73,33 @@ class SubprocVecEnv(VecEnv):
                 "SubprocVecEnv needs at least one environment and one worker, received "
                 f"{len(env_fns)} and {num_workers}"
             )
+        if on_worker_failure not in ("replace", "raise"):
+            raise UserValueError(
+                "on_worker_failure has to be 'replace' or 'raise', received "
+                f"{on_worker_failure!r}"
+            )
         num_workers = min(num_workers, len(env_fns))
         self.closed = False
+        self.on_worker_failure = on_worker_failure
         self._waiting = False
         self._workers = []
         self._slices = split_evenly(len(env_fns), num_workers)
+        self._env_fns = [cloudpickle.dumps(env_fns[part]) for part in self._slices]
+        self._asked = range(num_workers)  # whose answers are still to come
+        self._cut_short = set()  # replaced workers whose episodes have not yet ended
+        self._unproven = set()  # those that have not yet made a step
         self._memory = tempfile.TemporaryFile(dir=shared_memory_folder())
         try:
-            for part in self._slices:
+            for pickled in self._env_fns:
                 self._workers.append(WorkerProcess(self._memory.fileno()))
-                self._workers[-1].send(("make", cloudpickle.dumps(env_fns[part])))
+                self._workers[-1].send(("make", pickled))
             answers = [answer for part in self._receive() for answer in part]
             spaces = [(observation, action) for observation, action, _ in answers]
             check_equal_spaces(spaces)
             self.resumable = all(resumable for *_, resumable in answers)
             super().__init__(len(env_fns), *spaces[0])
             self._obs = self._map_observations()
+            self._last_obs = np.array(self._obs)
         except BaseException:
             self.close()
             raise
@@ -105,22 +126,31 @@ class SubprocVecEnv(VecEnv):
     def reset(self):
         self._finish_step()
         self._send([("reset",)] * len(self._workers))
-        self._receive()
-        return np.array(self._obs)
+        self._receive(replace=True)
+        self._cut_short.clear()
+        return self._copy_obs()
 
     def step_async(self, actions):
         self._finish_step()
         actions = check_actions(actions, self.num_envs)
         self._waiting = True
-        self._send([("step", actions[part]) for part in self._slices])
+        requests = [("step", actions[part]) for part in self._slices]
+        for i in self._cut_short:
+            requests[i] = None
+        self._send(requests)
 
     def step_wait(self):
         if not self._waiting:
             raise WorkerError("step_wait() needs a step_async() before it")
         self._waiting = False
-        rewards, dones, infos = zip(*self._receive())
+        answers = self._receive(replace=True)
+        self._unproven -= {i for i, answer in enumerate(answers) if answer}
+        for i in self._cut_short:
+            answers[i] = truncated(self._last_obs[self._slices[i]])
+        self._cut_short.clear()
+        rewards, dones, infos = zip(*answers)
         return (
-            np.array(self._obs),
+            self._copy_obs(),
             np.concatenate(rewards),
             np.concatenate(dones),
             [info for part in infos for info in part],
@@ -139,7 +169,14 @@ class SubprocVecEnv(VecEnv):
     def _collect(self, request):
         self._finish_step()
         self._send([(request,)] * len(self._workers))
-        return [answer for answers in self._receive() for answer in answers]
+        answers = self._receive(replace=True)
+        if None in answers:
+            return self._collect(request)
+        return [answer for part in answers for answer in part]
+
+    def _copy_obs(self):
+        self._last_obs[:] = self._obs
+        return np.array(self._obs)
 
     def _finish_step(self):
         if self._waiting:
@@ -148,28 +185,60 @@ class SubprocVecEnv(VecEnv):
     def _send(self, requests):
         if self.closed:
             raise WorkerError("this SubprocVecEnv is closed")
+        self._asked = [i for i, request in enumerate(requests) if request is not None]
         try:
-            for worker, request in zip(self._workers, requests):
-                worker.send(request)
+            for i in self._asked:
+                self._workers[i].send(requests[i])
         except BaseException:
             # Of those that were asked, nobody would take the answers.
             self.close()
             raise
 
-    def _receive(self):
-        """Returns every worker's answer, in order; raises at the first bad news."""
+    def _receive(self, replace=False):
+        """Returns every worker's answer, in order; raises at the first bad news.
+
+        Args:
+            replace: whether a worker that died may be replaced; its answer is None
+                then, as is that of one that was not asked.
+        """
         answers = [None] * len(self._workers)
-        waiting = {worker.pipe: i for i, worker in enumerate(self._workers)}
+        waiting = {self._workers[i].pipe: i for i in self._asked}
         try:
             while waiting:
                 for pipe in wait(list(waiting)):
                     i = waiting.pop(pipe)
-                    answers[i] = self._workers[i].receive(self._slices[i])
+                    try:
+                        answers[i] = self._workers[i].receive(self._slices[i])
+                    except WorkerDied as error:
+                        if not replace or self.on_worker_failure == "raise":
+                            raise
+                        self._replace(i, error)
         except BaseException:
             # Answers that nobody took would be mistaken for those of later calls.
             self.close()
             raise
         return answers
+
+    def _replace(self, i, error):
+        """Starts another worker in place of one that died with ``error``."""
+        if i in self._unproven:
+            raise WorkerError(f"{error}, as did the one before it")
+        self._unproven.add(i)
+        self._cut_short.add(i)
+        logger.warn(
+            f"{error}; another takes over, and their episodes count as truncated"
+        )
+        part, pipe = self._slices[i], self._workers[i].pipe
+        self._workers[i] = WorkerProcess(self._memory.fileno())
+        pipe.close()
+        space = self.observation_space
+        for request in (
+            ("make", self._env_fns[i]),
+            ("share", self._obs.shape, space.dtype, part.start),
+            ("take_over",),
+        ):
+            self._workers[i].send(request)
+            self._workers[i].receive(part)
 
     def close(self):
         if self.closed:
@@ -222,13 +291,14 @@ class WorkerProcess:
             part: slice of the environments that the worker has, for messages.
 
         Raises:
-            WorkerError: if an environment raised or the worker died.
+            WorkerError: if an environment raised.
+            WorkerDied: if the process is gone.
             UserError: as it is, because its one sentence says all.
         """
         try:
             message = self.pipe.recv_bytes()
         except (EOFError, OSError):
-            raise WorkerError(
+            raise WorkerDied(
                 f"the worker process of environments {part.start} to {part.stop - 1} "
                 f"died with exit status {self.process.wait(PATIENCE)}"
             ) from None
@@ -247,6 +317,20 @@ class WorkerProcess:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
+
+
+def truncated(last_obs):
+    """Returns what a worker would, had a time limit ended all its episodes.
+
+    Args:
+        last_obs: [N, *observation shape], what was seen last of them.
+    """
+    dones = np.ones(len(last_obs), bool)
+    infos = [
+        {"TimeLimit.truncated": True, "terminal_observation": obs.copy()}
+        for obs in last_obs
+    ]
+    return np.zeros(len(last_obs), np.float32), dones, infos
 
 
 def split_evenly(count, parts) -> list[slice]:

@@ -10,6 +10,7 @@ inherited from the parent. Requests are answered in order:
     "render"                -> a list of RGB frames
     "get_state"             -> a list of the environments' states
     "set_state", states     -> None
+    "take_over"             -> None; after "share", in place of a worker that died
 
 The program ends when the pipe closes, however the parent ended.
 """
@@ -38,6 +39,7 @@ from baselines.common.recorder import (
     get_env_state,
     is_resumable,
     set_env_state,
+    stateful_wrappers,
     with_recorder,
 )
 from baselines.common.vec_env.vec_env import step_and_reset
@@ -96,6 +98,16 @@ class Worker:
     def set_state(self, states):
         for i, env in self.each():
             set_env_state(env, states[i])
+
+    def take_over(self):
+        """Goes on for a worker that died: resets, and continues its monitor files."""
+        for i, env in self.each():
+            for wrapper in stateful_wrappers(env):
+                if hasattr(wrapper, "take_over"):
+                    wrapper.take_over()
+            # Not the episodes that the other one began with.
+            env.unwrapped.np_random = np.random.default_rng()
+            self.obs[i], _ = env.reset()
 
     def close(self):
         for env in self.envs:
