@@ -137,6 +137,41 @@ def test_interrupted_dqn_goes_on_as_if_it_had_not_been(alg, settings, monkeypatc
     assert results("cut") == results("whole")
 
 
+class Parts(gym.Env):
+    """CartPole that shows its state in parts."""
+
+    def __init__(self):
+        self.inner = gym.make("CartPole-v1")
+        self.action_space = self.inner.action_space
+        vector = gym.spaces.Box(-np.inf, np.inf, (4,), np.float32)
+        pair = gym.spaces.Tuple([gym.spaces.Discrete(2), vector])
+        self.observation_space = gym.spaces.Dict(pair=pair, seen=vector)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        obs, info = self.inner.reset(seed=int(self.np_random.integers(2**31)))
+        return self.parts(obs), info
+
+    def step(self, action):
+        obs, *results = self.inner.step(action)
+        return self.parts(obs), *results
+
+    def parts(self, obs):
+        return {"pair": (int(obs[0] > 0), obs), "seen": obs}
+
+
+gym.register("Parts-v0", entry_point=Parts)
+
+
+def test_interrupted_run_with_observations_in_parts_goes_on():
+    arguments = CARTPOLE.replace("CartPole-v1", "Parts-v0")
+    run.main(f"{arguments} --log_path=whole".split())
+    with killed_after(77):
+        run.main(f"{arguments} --log_path=cut".split())
+    run.main(["--resume=cut"])
+    assert results("cut") == results("whole")
+
+
 def test_interrupted_retro_game_goes_on_as_if_it_had_not_been():
     """Also which actions come late, which random numbers decide."""
     pytest.importorskip("stable_retro")

@@ -168,20 +168,24 @@ def make_env(
             env = gym.make(spec, disable_env_checker=True, **env_kwargs or {})
         env.reset(seed=seed)
     except (ImportError, gym.error.DependencyNotInstalled) as error:
+        reason = first_line(error)
+        if env_type in ("box2d", "mujoco"):
+            reason = f"pip install -e '.[{env_type}]' first ({reason})"
         raise MissingDependency(
-            f"environment {spec.id!r} cannot be used: {first_line(error)}"
+            f"environment {spec.id!r} cannot be used: {reason}"
         ) from error
     except gym.error.Error as error:
         raise UserValueError(
             f"environment {spec.id!r} cannot be made: {first_line(error)}"
         ) from error
     env.action_space.seed(seed)
-    env = Monitor(Recorder(env), monitor_file, allow_early_resets=True)
+    # Recorder keeps observations, and a checkpoint has arrays.
+    env = Recorder(flatten_observations(env))
+    env = Monitor(env, monitor_file, allow_early_resets=True)
     if env_type == "atari":
         env = wrap_deepmind(env, **wrapper_kwargs or {})
     elif env_type == "retro":
         env = wrap_deepmind_retro(env, **wrapper_kwargs or {})
-    env = flatten_observations(env)
     if reward_scale != 1.0:
         env = gym.wrappers.TransformReward(env, lambda reward: reward_scale * reward)
     return env
