@@ -467,6 +467,11 @@ def check_shared(args) -> None:
         if os.path.isdir(path):
             raise UserValueError(f"--save_path has to name a file; {path} is a folder")
         check_writable(os.path.dirname(path))
+    if args.env_type in SCALED_REWARDS and args.reward_scale != 1.0:
+        raise UserValueError(
+            f"--reward_scale would change nothing: rewards of {args.env_type} "
+            "environments are divided by the deviation of returns; leave it out"
+        )
     if args.log_path is not None and args.num_timesteps == 0:
         raise UserValueError(
             "--log_path is for training, but --num_timesteps is 0; leave it out"
@@ -497,6 +502,7 @@ def build_env(spec, env_type, **kwargs):
     if env_type in FRAME_STACK:
         env = VecFrameStack(env, FRAME_STACK[env_type])
     if env_type in SCALED_REWARDS:
+        # Its gamma is 0.99 whatever the algorithm's is, as in OpenAI Baselines.
         env = VecNormalize(env, ob=False)
     return env
 

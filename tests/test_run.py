@@ -64,6 +64,11 @@ def error_of(capfd, arguments):
         ([*CARTPOLE, "--activation=foo"], ["cannot be built", "foo"]),
         ([*CARTPOLE, "--num_hidden=-1"], ["cannot be built", "-1"]),
         ([*CARTPOLE, "--max_grad_norm=0"], ["above 0"]),
+        (["--alg=ppo2", "--env=CartPole-v1", "--eval_env=1"], ["--eval_env"]),
+        (
+            [*CARTPOLE, "--env_type=mujoco", "--reward_scale=2"],
+            ["--reward_scale would change nothing"],
+        ),
         (["--alg=.x", "--env=CartPole-v1"], ["unknown algorithm '.x'"]),
         ([*CARTPOLE, "--log_path=x", "--num_timesteps=0"], ["--log_path is for"]),
         ([*CARTPOLE, "--network=:mlp"], ["not the name of a module"]),

@@ -12,12 +12,12 @@ import sys
 import tempfile
 import types
 import typing
-from collections.abc import Callable
 
 from baselines.common import mpi
 from baselines.common.errors import UserError, UserValueError
 
 REQUIRED = inspect.Parameter.empty
+TYPES_OF_TEXT = {object, type(None), bool, dict, float, int, list, set, str, tuple}
 
 
 class OneLineErrorParser(argparse.ArgumentParser):
@@ -109,7 +109,7 @@ def text_types(annotation) -> list:
     else:
         members = (annotation,)
     members = [typing.get_origin(member) or member for member in members]
-    members = [member for member in members if member is not Callable]
+    members = [member for member in members if member in TYPES_OF_TEXT]
     # None alone is no value to give, only a way to say "nothing".
     return members if set(members) - {type(None)} else []
 

@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Callable
 
+import gymnasium as gym
 import numpy as np
 from keras import ops
 
@@ -35,6 +36,7 @@ from baselines.common.training import (
     count_updates,
     make_seed,
 )
+from baselines.common.vec_env import VecEnv
 
 
 def ppo2_loss(
@@ -101,7 +103,7 @@ def learn(
     network,
     seed: int | None = None,
     total_timesteps: int = int(1e6),
-    eval_env=None,
+    eval_env: gym.Env | VecEnv | None = None,
     nsteps: int = 2048,
     ent_coef: float = 0.0,
     lr: float | str | Callable = 3e-4,
@@ -143,7 +145,8 @@ def learn(
         gamma: discount of an agent step
         lam: of generalised advantage estimation
         log_interval: updates from one row of the log to the next
-        nminibatches: minibatches in an epoch; has to divide num_env x nsteps
+        nminibatches: minibatches in an epoch; has to divide num_env x nsteps, or
+            num_env if the network is recurrent
         noptepochs: times that each rollout is trained on
         cliprange: how far ratio and value may move in an update; given as lr is
         save_interval: updates from one saved model to the next, in the folder models
@@ -156,8 +159,8 @@ def learn(
         callback: called as callback(locals(), globals()) after each update; true
             stops the training
         load_path: a saved model to start from
-        resume: log folder of an interrupted run to go on with, bit for bit; all
-            other arguments have to be as they were, but for total_timesteps
+        resume: log folder of an interrupted run to go on with, bit for bit; what
+            is trained has to be as it was, but for total_timesteps
         network_kwargs: arguments of the network's builder
 
     Raises:
