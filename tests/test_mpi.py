@@ -218,7 +218,8 @@ def test_statistics_are_those_of_all_ranks():
     )
 
 
-def test_update_of_two_ranks_is_that_of_one_with_both_batches():
+@pytest.mark.parametrize("scan", [False, True])
+def test_update_of_two_ranks_is_that_of_one_with_both_batches(scan):
     """Also where the norm is limited, which would differ for each rank's gradients."""
     run_script(
         """
@@ -226,7 +227,7 @@ def test_update_of_two_ranks_is_that_of_one_with_both_batches():
         import numpy as np
         from keras import ops
         from baselines.common import mpi
-        from baselines.common.optimizers import check_equal, make_update
+        from baselines.common.optimizers import Adam, check_equal, make_update
 
         def trained(xs, ys, seed):
             keras.utils.set_random_seed(seed)
@@ -239,9 +240,18 @@ def test_update_of_two_ranks_is_that_of_one_with_both_batches():
                 loss = ops.mean(ops.square(network(x)[:, 0] - y))
                 return loss, {"loss": loss}
 
+            rate = np.float32(0.1)
+            if SCAN:
+                optimizer = Adam(global_clipnorm=0.5)
+                update = make_update(
+                    lambda xy: loss(*xy), optimizer, network.variables, scan=True
+                )
+                metrics = [update(rate, (xs[:20], ys[:20]))["loss"]]
+                metrics.append(update(rate, (xs[20:], ys[20:]))["loss"])
+                return network.variables, np.concatenate(metrics)
             optimizer = keras.optimizers.SGD(momentum=0.9, global_clipnorm=0.5)
             update = make_update(loss, optimizer, network.variables)
-            metrics = [update(np.float32(0.1), x, y)["loss"] for x, y in zip(xs, ys)]
+            metrics = [update(rate, x, y)["loss"] for x, y in zip(xs, ys)]
             return network.variables, np.array(metrics)
 
         rng = np.random.default_rng(0)
@@ -267,7 +277,7 @@ def test_update_of_two_ranks_is_that_of_one_with_both_batches():
             assert together[1].path in str(error) and "rank 1" in str(error)
         else:
             raise AssertionError("nobody noticed that the ranks have come apart")
-        """
+        """.replace("SCAN", str(scan))
     )
 
 

@@ -80,6 +80,17 @@ def test_observations_are_normalised_and_clipped():
     np.testing.assert_array_equal(rewards, [3, 4])
 
 
+def test_rewards_are_clipped_and_returns_begin_anew_with_reset():
+    env = VecNormalize(Scripted(), ob=False, gamma=0.5, epsilon=0, cliprew=1.5)
+    env.reset()
+    np.testing.assert_allclose(env.step([0, 0])[1], [1.5, 1.5])  # not 2 and 4
+    env.step([0, 0])
+    env.reset()
+    env.step([0, 0])
+    seen = [1, 2, 3.5, 5, 1, 2]
+    np.testing.assert_allclose(env.ret_rms.var, np.var(seen))
+
+
 def test_statistics_rest_while_not_training():
     env = VecNormalize(Scripted(), epsilon=0)
     env.reset()
