@@ -3,7 +3,8 @@
     python results/mujoco1m.py FOLDER           (needs pip install -e '.[mujoco]')
 
 Trains what is not yet in FOLDER, resumes what was interrupted, leaves what is finished,
-and then writes mujoco1m.csv.
+and then writes mujoco1m.csv: of each task the mean of the last 100 episodes of every
+seed, the mean of these, and the deviation of single episodes.
 """
 
 import argparse
@@ -18,7 +19,8 @@ import numpy as np
 TABLE = Path(__file__).with_suffix(".csv")
 STEPS = 1_000_000
 UPDATE = 2048  # agent steps
-# Of OpenAI Baselines at its commit ea68f3b: means over six seeds.
+# OpenAI Baselines' Mujoco1M benchmark, at its commit ea68f3b: means over six seeds of
+# the last 100 episodes, of the -v1 or -v2 of these tasks.
 PUBLISHED = {
     "HalfCheetah-v4": 1668.58,
     "Hopper-v4": 2316.16,
@@ -38,8 +40,8 @@ def steps_done(folder):
     try:
         with open(folder / "progress.csv", newline="") as file:
             return int(list(csv.DictReader(file))[-1]["total_timesteps"])
-    except (OSError, IndexError):
-        return 0
+    except (OSError, IndexError, TypeError, ValueError):
+        return 0  # Also where a kill left half a row.
 
 
 def train(folder, env, seed):
@@ -84,7 +86,7 @@ def main():
                 "env": env,
                 "seeds": len(returns),
                 "mean": f"{np.mean(means):.1f}",
-                "std": f"{np.std(np.concatenate(returns)):.1f}",
+                "std_of_episodes": f"{np.std(np.concatenate(returns)):.1f}",
                 "mean_of_each_seed": " ".join(f"{mean:.1f}" for mean in means),
                 "openai_baselines": published,
             }

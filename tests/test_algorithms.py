@@ -348,12 +348,14 @@ def test_ppo2_plays_in_eval_env_and_saves_models(tmp_path):
     assert saved == ["00002.safetensors", "00004.safetensors"]
 
 
-def test_first_minibatch_of_ppo2_has_ratio_1(tmp_path):
+@pytest.mark.parametrize("normalize_observations", [False, True])
+def test_first_minibatch_of_ppo2_has_ratio_1(tmp_path, normalize_observations):
     from baselines.ppo2 import learn
 
     learn(
         env=cartpoles(),
         network="mlp",
+        normalize_observations=normalize_observations,
         nsteps=50,
         nminibatches=1,
         noptepochs=1,
@@ -372,7 +374,7 @@ def test_first_minibatch_of_ppo2_has_ratio_1(tmp_path):
     [
         (dict(nsteps=5, nminibatches=4), r"divide 10 \(num_env 2 x nsteps 5\)"),
         (dict(network="lstm", nminibatches=4), r"divide 2 .*whole sequences"),
-        (dict(network="lstm", value_network="copy"), "cannot have value_network"),
+        (dict(network="lstm", value_network="copy"), "needs value_network='shared'"),
         (dict(lr="fast"), "lr has to be a number"),
         (dict(cliprange="liner:0.2"), "did you mean 'linear'"),
     ],

@@ -4,6 +4,7 @@ import json
 import os
 import pickle
 
+import gymnasium as gym
 import keras
 import numpy as np
 import pytest
@@ -39,6 +40,21 @@ def test_largest_input_of_the_first_convolution_is_one(make):
         rollout = Runner(env, policy, nsteps=3).run()
         assert rollout.obs.dtype == "uint8"
         assert float(peak.peak) == 1.0
+
+
+def test_observations_without_their_first_axis_are_told():
+    policy = Policy(FLAT, ACTIONS, "mlp")
+    for act in (policy.step, policy.value):
+        with pytest.raises(UserValueError, match=r"2 axes; received shape \(3,\)"):
+            act(np.zeros(3, np.float32))
+
+
+def test_actions_are_not_drawn_from_the_numbers_of_an_environment():
+    policy = Policy(FLAT, ACTIONS, "mlp", seed=0)
+    env = gym.make("CartPole-v1")
+    env.reset(seed=0)
+    generators = policy.rng, env.unwrapped.np_random, np.random.default_rng(0)
+    assert len({str(rng.bit_generator.state["state"]) for rng in generators}) == 3
 
 
 def test_float_observations_are_not_scaled():

@@ -14,6 +14,11 @@ def atari():
     )
 
 
+def mujoco():
+    # OpenAI Baselines normalised them by a wrapper, for every algorithm.
+    return dict(normalize_observations=True)
+
+
 def retro():
     # OpenAI Baselines had one environment for each core here as well.
     return atari()

@@ -30,7 +30,8 @@ class Model:
         self.observation_space = observation_space
         self.action_space = action_space
         self.algorithm = algorithm
-        self.rng = np.random.default_rng(seed)
+        # Not the numbers of the environment that has the same seed.
+        self.rng = np.random.default_rng(None if seed is None else [seed, 2])
         self.scale = make_scaling(observation_space)
         self.parts = {}
 
@@ -71,6 +72,15 @@ class Model:
     @property
     def trainable_variables(self) -> list:
         return [variable for variable in self.variables if variable.trainable]
+
+    def check_batch(self, obs) -> None:
+        """Raises UserValueError for observations without their first axis."""
+        expected = len(self.observation_space.shape) + 1
+        if obs.ndim != expected:
+            raise UserValueError(
+                f"observations have to come as a batch, of {expected} axes; received "
+                f"shape {tuple(obs.shape)}"
+            )
 
     def get_state(self) -> dict:
         """Returns all variables by name, and the generator's state.
@@ -140,7 +150,8 @@ class Model:
             if expected.get(name) != found.get(name):
                 raise UserValueError(
                     f"{path} was saved with another network: its {name} is "
-                    f"{found.get(name)}, expected {expected.get(name)}"
+                    f"{found.get(name)}, expected {expected.get(name)}; the arguments "
+                    "that make the model have to be those that it was trained with"
                 )
             if not np.isfinite(tensors[name]).all():
                 raise UserValueError(f"{path} is damaged: its {name} is not finite")

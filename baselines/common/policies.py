@@ -60,8 +60,8 @@ class Policy(Model):
             self.initial_state = np.zeros((1, state_size), np.float32)
             if value_network == "copy":
                 raise UserValueError(
-                    "a recurrent network cannot have value_network='copy'; it has to "
-                    "be 'shared'"
+                    "a recurrent network needs value_network='shared' "
+                    "(--value_network=shared); it is 'copy', given or by default"
                 )
         if value_network == "copy":
             self.parts["value_network"] = build_network(network, network_kwargs)
@@ -138,6 +138,7 @@ class Policy(Model):
             actions [N, *action shape], values [N], the next recurrent state, and
             neglogps [N], as NumPy arrays.
         """
+        self.check_batch(obs)
         inputs = (obs, *self._state_of(len(obs), S, M))
         if deterministic:
             results = self._act_deterministic(*inputs)
@@ -151,6 +152,7 @@ class Policy(Model):
 
     def value(self, obs, S=None, M=None):
         """Returns the values of observations, [N]; arguments as in ``step``."""
+        self.check_batch(obs)
         return np.asarray(self._value(obs, *self._state_of(len(obs), S, M)))
 
     def _state_of(self, batch, states, masks):
@@ -171,6 +173,10 @@ class Policy(Model):
 
 class Normalizer(keras.layers.Layer):
     """Removes the running mean, divides by the running deviation, clips at 10.
+
+    What is trained on has to have the statistics that were acted by: algorithms take a
+    rollout in after they have trained on it. So the first is not normalised, where
+    OpenAI Baselines' wrapper takes in each step before it is seen.
 
     Its statistics are variables that are not trained, so that they are saved and
     loaded with the model.

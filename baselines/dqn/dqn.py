@@ -181,8 +181,8 @@ def learn(
         callback: called as callback(locals(), globals()) after each step of all
             environments; true stops the training
         load_path: a saved model to start from
-        resume: log folder of an interrupted run to go on with, bit for bit; all
-            other arguments have to be as they were, but for total_timesteps
+        resume: log folder of an interrupted run to go on with, bit for bit; what
+            is trained has to be as it was, but for total_timesteps
         network_kwargs: arguments of the network's builder
 
     Raises:

@@ -122,6 +122,7 @@ class QFunction(Model):
             actions [N] and their best values [N], as NumPy arrays, and two times None,
             as there is neither a state nor a likelihood.
         """
+        self.check_batch(obs)
         noise = self.noise(len(obs))
         if deterministic:
             noise[:] = 0
@@ -136,6 +137,7 @@ class QFunction(Model):
 
     def value(self, obs, S=None, M=None):
         """Returns the values of the best actions, [N]; arguments as in ``step``."""
+        self.check_batch(obs)
         noise = np.zeros((1, sum(self.noise_sizes)), np.float32)
         return np.asarray(self._act(obs, noise)).max(axis=1)
 

@@ -23,7 +23,9 @@ def compile(fn, variables):
     """Returns ``fn`` as one compiled call; new array shapes compile it again.
 
     Args:
-        fn: a function of arrays (or nested tuples and dicts of them, or None).
+        fn: a function of arrays (or nested tuples and dicts of them, or None). What it
+            returns as it got it may share memory with the argument. It cannot be
+            differentiated from outside.
         variables: not needed here; TensorFlow finds them itself.
     """
     # By the shapes of their arguments: to find the right one, tf.function itself takes

@@ -14,7 +14,8 @@ class VecNormalize(VecEnvWrapper):
     rewards are divided by the running deviation of the discounted return, but keep
     their mean. Algorithms here normalise observations in the model itself
     (``normalize_observations``), so that a saved model needs no wrapper: leave ``ob``
-    off with them.
+    off with them. Several MPI ranks exchange their statistics in every step, so that
+    all of them have to step; not while ``training`` is off.
 
     Args:
         venv: a VecEnv.
