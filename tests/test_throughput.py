@@ -52,7 +52,8 @@ def test_every_algorithm_is_measured(alg, capsys):
     for words in ("serial limit", "loop / serial limit", "checkpoint", "uploaded"):
         assert words in table
     if sys.platform == "linux":
-        assert 100 < figures["peak_megabytes"] < 4000
+        # Of the whole process, with all that other tests left in it.
+        assert 100 < figures["peak_megabytes"] <= throughput.peak_megabytes()
 
 
 @pytest.mark.parametrize(
