@@ -172,6 +172,19 @@ def test_interrupted_run_with_observations_in_parts_goes_on():
     assert results("cut") == results("whole")
 
 
+def test_run_that_has_not_trained_yet_goes_on():
+    arguments = "--alg=dqn --env=CartPole-v1 --seed=1 --learning_starts=200 "
+    arguments += "--print_freq=1 --checkpoint_interval=50 --log_path="
+    run.main(f"{arguments}whole --num_timesteps=100".split())
+    shutil.copytree("whole", "cut")
+    run.main(["--resume=cut", "--num_timesteps=150"])
+    rows = Path("whole/progress.json").read_text()
+    assert Path("cut/progress.json").read_text().startswith(rows)
+    log = Path("cut/log.txt").read_text()
+    assert log.startswith(Path("whole/log.txt").read_text().partition("Log files")[0])
+    assert log.count("nothing will be trained") == 2
+
+
 def test_interrupted_retro_game_goes_on_as_if_it_had_not_been():
     """Also which actions come late, which random numbers decide."""
     pytest.importorskip("stable_retro")

@@ -298,11 +298,6 @@ def learn(
     update_target = backend.compile(update_target, target.variables)
     update_target()
     num_steps = count_updates(total_timesteps, env.num_envs)
-    if 0 < total_timesteps <= learning_starts:
-        logger.warn(
-            f"nothing will be trained: learning_starts is {learning_starts}, and "
-            f"total_timesteps (num_timesteps) is {total_timesteps}"
-        )
     learning_rate = np.float32(lr)
     first_trained = max(learning_starts, env.num_envs)  # when something is in memory
     exploration_steps = exploration_fraction * total_timesteps
@@ -324,6 +319,11 @@ def learn(
         last_metrics=last_metrics,
     )
     first_timestep = checkpoints.restore(resume)
+    if 0 < total_timesteps <= learning_starts:
+        logger.warn(
+            f"nothing will be trained: learning_starts is {learning_starts}, and "
+            f"total_timesteps (num_timesteps) is {total_timesteps}"
+        )
     start = time.perf_counter()
     with checkpoints:
         for step in range(first_timestep // env.num_envs + 1, num_steps + 1):
