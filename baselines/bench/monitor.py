@@ -169,11 +169,11 @@ class ResultsWriter:
         """
         try:
             with open(self.filename, "rb") as file:
-                first, *rows = file.read().split(b"\n")
-            header = json.loads(first[1:])
+                text = file.read()
+            header = json.loads(text.partition(b"\n")[0][1:])
+            size = text.rindex(b"\n") + 1
         except (OSError, ValueError):
             return False
-        size = len(first) + sum(len(row) + 1 for row in rows[:-1]) + 1
         self.set_state({"header": header, "size": size})
         return True
 

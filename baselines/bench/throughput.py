@@ -117,6 +117,7 @@ class Bench:
             log_dir=logger.get_dir(),
             reward_scale=self.args.reward_scale,
             gamestate=self.args.gamestate,
+            on_worker_failure=self.args.on_worker_failure,
         )
         self.remembered = RememberedVecEnv(self.env)
         self.model = self._learn(self.remembered, lambda *_: True)
