@@ -65,8 +65,8 @@ def trace(fn, args, arrays):
     types = [x.dtype for x in compiled.outputs]
 
     def call(*arrays):
-        # What calling ``compiled`` does in the end; before that it takes 0.1 ms to
-        # check its arguments, which is half the time that a small network acts in.
+        # What calling ``compiled`` does in the end, after it has checked its arguments
+        # for longer than a small network takes to act.
         outputs = tf.raw_ops.StatefulPartitionedCall(
             args=[*arrays, *compiled.captured_inputs], Tout=types, f=compiled
         )
