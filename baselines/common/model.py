@@ -12,9 +12,9 @@ from baselines.common.errors import (
     UserTypeError,
     UserValueError,
 )
-from baselines.common.tensors import load_tensors, save_tensors
+from baselines.common.tensors import load_tensors, save_tensors, tensors_digest
 
-FORMAT = 1  # of saved models
+FORMAT = 2  # of saved models
 
 
 class Model:
@@ -124,7 +124,9 @@ class Model:
         With several MPI ranks, whose variables are the same, rank 0 writes it.
         """
         if mpi.rank == 0:
-            save_tensors(path, self.get_state()["variables"], self.description)
+            tensors = self.get_state()["variables"]
+            checksum = {"sha256": tensors_digest(tensors)}
+            save_tensors(path, tensors, {**self.description, **checksum})
 
     def load(self, path) -> None:
         """Takes all variables from a file that ``save`` wrote.
@@ -135,11 +137,11 @@ class Model:
                 for other spaces, or with another network. Nothing is changed
                 then.
         """
-        tensors, found = load_tensors(path)
+        tensors, metadata = load_tensors(path)
         for key, expected in self.description.items():
-            if found.get(key) != expected:
+            if metadata.get(key) != expected:
                 raise UserValueError(
-                    f"{path} was saved with {key} {found.get(key)}, but this "
+                    f"{path} was saved with {key} {metadata.get(key)}, but this "
                     f"run has {expected}"
                 )
         expected = {
@@ -155,6 +157,8 @@ class Model:
                 )
             if not np.isfinite(tensors[name]).all():
                 raise UserValueError(f"{path} is damaged: its {name} is not finite")
+        if metadata.get("sha256") != tensors_digest(tensors):
+            raise UserValueError(f"{path} is damaged: its checksum does not fit")
         for name, variable in self.named_variables.items():
             variable.assign(tensors[name])
 
