@@ -193,7 +193,7 @@ def parse_resume(argv):
             f"there is no run to resume in {given.resume}: cannot read {path} "
             f"({error.strerror})"
         ) from None
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         raise UserValueError(f"{path} is damaged") from None
     expected = {"format": FORMAT, "alg": given.alg, "env": given.env}
     for name, value in expected.items():

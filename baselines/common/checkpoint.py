@@ -395,7 +395,14 @@ def read_files_of(path, kind="files") -> dict:
         with open(path) as file:
             files = json.load(file)[kind]
         return {str(name): str(digest) for name, digest in files.items()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+    ):
         return {}
 
 

@@ -10,6 +10,7 @@ from gymnasium.envs.registration import EnvSpec
 
 from baselines.bench.monitor import Monitor
 from baselines.common import mpi
+from baselines.common.checked_env import CheckedEnv
 from baselines.common.errors import (
     MissingDependency,
     UserTypeError,
@@ -17,7 +18,7 @@ from baselines.common.errors import (
     suggest,
 )
 from baselines.common.mpi import available_cores
-from baselines.common.recorder import Recorder
+from baselines.common.recorder import Recorder, has_wrapper
 from baselines.common.vec_env import DummyVecEnv, SubprocVecEnv, VecEnv, VecMonitor
 from baselines.common.vec_env.gymnasium_vec_env import GymnasiumVecEnv
 
@@ -166,6 +167,7 @@ def make_env(
             env = make_retro(spec, gamestate, **env_kwargs or {})
         else:
             env = gym.make(spec, disable_env_checker=True, **env_kwargs or {})
+        env = CheckedEnv(env)
         env.reset(seed=seed)
     except (ImportError, gym.error.DependencyNotInstalled) as error:
         reason = first_line(error)
@@ -287,11 +289,12 @@ def as_vec_env(env, seed=None) -> VecEnv:
     if isinstance(env, gym.vector.VectorEnv):
         return VecMonitor(GymnasiumVecEnv(env, seed))
     if isinstance(env, gym.Env):
+        recorded = has_wrapper(env, Recorder)
+        env = env if recorded else flatten_observations(CheckedEnv(env))
         env.reset(seed=seed)
-        flat = flatten_observations(env)
-        venv = DummyVecEnv([lambda: flat])
+        venv = DummyVecEnv([lambda: env])
         # A Monitor inside knows more: raw rewards, and games of several lives.
-        return venv if has_monitor(env) else VecMonitor(venv)
+        return venv if has_wrapper(env, Monitor) else VecMonitor(venv)
     if isinstance(env, VecEnv) or all(
         hasattr(env, name) for name in ("num_envs", "step_async", "step_wait")
     ):
@@ -310,15 +313,6 @@ def as_vec_env(env, seed=None) -> VecEnv:
         f"env has to be a VecEnv or a gymnasium.Env, received {type(env).__name__}"
         + (" (make it by make_vec_env first)" if isinstance(env, str) else "")
     )
-
-
-def has_monitor(env) -> bool:
-    """Whether a Monitor is among the wrappers of ``env``."""
-    while isinstance(env, gym.Wrapper):
-        if isinstance(env, Monitor):
-            return True
-        env = env.env
-    return False
 
 
 def flatten_observations(env) -> gym.Env:

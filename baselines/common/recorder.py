@@ -3,6 +3,7 @@
 import gymnasium as gym
 import numpy as np
 
+from baselines.common.checked_env import CheckedEnv
 from baselines.common.errors import UserValueError
 
 
@@ -80,13 +81,19 @@ class Recorder(gym.Wrapper):
 
 
 def with_recorder(env) -> gym.Env:
-    """Returns ``env`` if there is a Recorder in it, else a Recorder around it."""
-    inner = env
-    while isinstance(inner, gym.Wrapper):
-        if isinstance(inner, Recorder):
-            return env
-        inner = inner.env
-    return Recorder(env)
+    """Returns ``env``, checked and in a Recorder unless it is already."""
+    if has_wrapper(env, Recorder):
+        return env
+    return Recorder(env if has_wrapper(env, CheckedEnv) else CheckedEnv(env))
+
+
+def has_wrapper(env, kind) -> bool:
+    """Whether a wrapper of that class is among those of ``env``."""
+    while isinstance(env, gym.Wrapper):
+        if isinstance(env, kind):
+            return True
+        env = env.env
+    return False
 
 
 def is_resumable(env) -> bool:

@@ -55,10 +55,15 @@ class DummyVecEnv(VecEnv):
             raise RuntimeError("step_wait() needs a step_async() before it")
         actions, self._actions = self._actions, None
         infos = []
-        for i, env in enumerate(self.envs):
-            obs, reward, done, info = step_and_reset(env, actions[i])
-            self._obs[i], self._rewards[i], self._dones[i] = obs, reward, done
-            infos.append(info)
+        try:
+            for i, env in enumerate(self.envs):
+                obs, reward, done, info = step_and_reset(env, actions[i])
+                self._obs[i], self._rewards[i], self._dones[i] = obs, reward, done
+                infos.append(info)
+        except Exception as error:
+            if hasattr(error, "add_note"):  # since Python 3.11
+                error.add_note(f"This was environment {i} of {self.num_envs}.")
+            raise
         return self._obs.copy(), self._rewards.copy(), self._dones.copy(), infos
 
     def get_images(self):

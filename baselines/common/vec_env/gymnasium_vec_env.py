@@ -3,7 +3,7 @@
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from baselines.common.errors import UserTypeError
+from baselines.common.errors import UserTypeError, UserValueError
 from baselines.common.vec_env.vec_env import VecEnv
 
 
@@ -17,6 +17,7 @@ class GymnasiumVecEnv(VecEnv):
     Raises:
         UserTypeError: under another reset mode, in which the step after an end
             belongs to no episode.
+        UserValueError: from ``step_wait``, for rewards that are not finite.
     """
 
     def __init__(self, vector_env, seed=None):
@@ -46,6 +47,12 @@ class GymnasiumVecEnv(VecEnv):
 
     def step_wait(self):
         obs, rewards, terminated, truncated, info = self.vector_env.step(self._actions)
+        if not np.isfinite(rewards).all():
+            index = int(np.flatnonzero(~np.isfinite(rewards))[0])
+            raise UserValueError(
+                f"environment {index} gave the reward {rewards[index]}, expected a "
+                "finite number"
+            )
         dones = terminated | truncated
         infos = [{} for _ in range(self.num_envs)]
         for i in np.flatnonzero(dones):

@@ -1,0 +1,460 @@
+"""Wrong environments and wrong files: one sentence each, and nothing is left behind.
+
+Wrong command lines are in test_run.py, wrong arguments beside what takes them.
+"""
+
+import contextlib
+import json
+import os
+import pickle
+import random
+import resource
+import shutil
+from pathlib import Path
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium import spaces
+from toy_envs import CounterEnv
+
+from baselines import logger, run
+from baselines.common.checkpoint import list_manifests, load_checkpoint
+from baselines.common.envs import as_vec_env, make_vec_env
+from baselines.common.errors import UserError
+from baselines.common.policies import Policy
+from baselines.common.vec_env import DummyVecEnv, SubprocVecEnv
+
+
+@pytest.fixture(autouse=True)
+def empty_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with logger.scoped_configure(str(tmp_path / "unused"), []):
+        yield
+
+
+def files_here():
+    return sorted(str(path) for path in Path().rglob("*"))
+
+
+@contextlib.contextmanager
+def one_sentence(*words):
+    """Asserts that a UserError of one line says all words, and no file appears."""
+    before = files_here()
+    with pytest.raises(UserError) as error:
+        yield
+    message = str(error.value)
+    assert "\n" not in message and len(message) < 400
+    for word in words:
+        assert word in message
+    assert files_here() == before
+
+
+BOX = spaces.Box(-np.inf, np.inf, (2,), np.float32)
+GOOD = np.zeros(2, np.float32)
+PARTS = {"a": spaces.Discrete(3), "b": BOX}
+
+
+class Broken(gym.Env):
+    """Answers as it is told to: values where a Gymnasium environment has others.
+
+    Args:
+        space: of observations.
+        first: the observation of ``reset``.
+        info: what ``reset`` returns beside it, or None for the observation alone.
+        step: changes of the five values of ``step``, by their places; or all of them.
+        later: another space of observations, which it has after ``reset``.
+    """
+
+    action_space = spaces.Discrete(2)
+
+    def __init__(self, space=BOX, first=GOOD, info=(), step=None, later=None):
+        self.observation_space = space
+        self.first = first
+        self.info = dict(info) if info is not None else None
+        self.results = step if step is not None else {}
+        self.later = later
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        if self.later is not None:
+            self.observation_space = self.later
+        return self.first if self.info is None else (self.first, self.info)
+
+    def step(self, action):
+        if not isinstance(self.results, dict):
+            return self.results
+        right = [self.first, 0.0, False, False, {}]
+        return tuple(self.results.get(i, value) for i, value in enumerate(right))
+
+
+class NoSpace(Broken):
+    def __init__(self):
+        super().__init__()
+        del self.observation_space
+
+
+class NoSeed(Broken):
+    def reset(self):
+        return GOOD, {}
+
+
+class GrowingActions(Broken):
+    def reset(self, *, seed=None, options=None):
+        self.action_space = spaces.Discrete(self.action_space.n + 1)
+        return super().reset(seed=seed)
+
+
+IMAGE = spaces.Box(0, 255, (8, 8, 1), np.uint8)
+FLOAT_IMAGE = np.zeros((8, 8, 1))
+
+ENVIRONMENTS = {
+    "no observation space": (NoSpace, ["observation_space is None"]),
+    "space that is no space": (lambda: Broken([0, 1]), ["observation_space is [0, 1]"]),
+    "no seed": (NoSeed, ["reset() does not take a seed"]),
+    "old reset": (lambda: Broken(info=None), ["expected (observation, info)"]),
+    "old step": (
+        lambda: Broken(step=(GOOD, 0.0, False, {})),
+        ["step() returned a tuple of 4", "terminated, truncated, info)"],
+    ),
+    "no step": (lambda: Broken(step=17), ["step() returned 17"]),
+    "first shape": (
+        lambda: Broken(first=np.zeros(3, np.float32)),
+        ["reset() gave the observation of shape (3,)", "Box", "(2,)"],
+    ),
+    "shape that would spread": (
+        lambda: Broken(step={0: np.zeros(1, np.float32)}),
+        ["step() gave the observation of shape (1,)", "(step 1 of an episode)"],
+    ),
+    "number for a vector": (lambda: Broken(step={0: 0.5}), ["the observation 0.5"]),
+    "no observation": (lambda: Broken(step={0: None}), ["the observation None"]),
+    "ragged observation": (lambda: Broken(first=[[1.0], 2.0]), ["[[1.0], 2.0]"]),
+    "observation of text": (lambda: Broken(first=["1", "2"]), ["['1', '2']"]),
+    "NaN in an observation": (
+        lambda: Broken(step={0: np.array([0, np.nan], np.float32)}),
+        ["observation of shape (2,)", "1 not finite"],
+    ),
+    "infinite first observation": (
+        lambda: Broken(first=np.array([np.inf, np.inf], np.float32)),
+        ["reset()", "2 not finite"],
+    ),
+    "complex observation": (lambda: Broken(first=GOOD * 1j), ["type complex64"]),
+    "image of floats": (lambda: Broken(IMAGE, FLOAT_IMAGE), ["type float64", "uint8"]),
+    "Discrete out of range": (lambda: Broken(spaces.Discrete(3), 3), ["Discrete(3)"]),
+    "Discrete as float": (lambda: Broken(spaces.Discrete(3), 1.0), ["observation 1.0"]),
+    "MultiDiscrete out of range": (
+        lambda: Broken(spaces.MultiDiscrete([2, 3]), np.array([0, 3])),
+        ["MultiDiscrete([2 3])"],
+    ),
+    "part that is missing": (
+        lambda: Broken(spaces.Dict(PARTS), {"a": 1}),
+        ["the observation {'a': 1}", "Dict("],
+    ),
+    "part of another shape": (
+        lambda: Broken(spaces.Dict(PARTS), {"a": 1, "b": np.zeros(3)}),
+        ["of shape (3,)", "(2,)"],
+    ),
+    "Tuple too short": (
+        lambda: Broken(spaces.Tuple([BOX, BOX]), (GOOD,)),
+        ["a tuple of 1", "Tuple("],
+    ),
+    "space that changes": (
+        lambda: Broken(later=spaces.Box(-1, 1, (5,))),
+        ["its space was Box", "(2,)", "(5,)", "after reset()"],
+    ),
+    "actions that change": (GrowingActions, ["was Discrete(2) and is Discrete(3)"]),
+    "NaN reward": (lambda: Broken(step={1: np.nan}), ["the reward nan", "finite"]),
+    "infinite reward": (lambda: Broken(step={1: -np.inf}), ["the reward -inf"]),
+    "vector of rewards": (
+        lambda: Broken(step={1: np.zeros(3)}),
+        ["the reward of shape (3,)", "expected one number"],
+    ),
+    "reward in a list": (lambda: Broken(step={1: [1.0]}), ["the reward [1.0]"]),
+    "no reward": (lambda: Broken(step={1: None}), ["the reward None"]),
+    "reward as text": (lambda: Broken(step={1: "1"}), ["the reward '1'"]),
+    "complex reward": (lambda: Broken(step={1: 1j}), ["the reward 1j"]),
+    "vector of ends": (
+        lambda: Broken(step={2: np.array([True, False])}),
+        ["terminated of shape (2,)"],
+    ),
+    "no end": (lambda: Broken(step={3: None}), ["truncated None", "true or false"]),
+    "end of another kind": (lambda: Broken(step={2: 0.5}), ["terminated 0.5"]),
+    "no information": (lambda: Broken(step={4: None}), ["step() gave the info None"]),
+    "list of information": (lambda: Broken(step={4: []}), ["step() gave the info []"]),
+}
+
+
+@pytest.mark.parametrize("kind", ENVIRONMENTS)
+def test_environment_that_breaks_the_contract(kind):
+    make, words = ENVIRONMENTS[kind]
+    with one_sentence("breaks Gymnasium's contract", *words):
+        env = as_vec_env(make(), seed=0)
+        env.reset()
+        env.step([0])
+
+
+@pytest.mark.parametrize("kind", ["vector of rewards", "shape that would spread"])
+def test_broken_environment_among_others_in_workers(kind):
+    make, words = ENVIRONMENTS[kind]
+    with (
+        one_sentence("breaks Gymnasium's contract", *words),
+        SubprocVecEnv([Broken, make], num_workers=2) as env,
+    ):
+        env.reset()
+        env.step([0, 0])
+
+
+def test_broken_environment_by_its_name(capfd, monkeypatch):
+    monkeypatch.syspath_prepend(os.getcwd())
+    Path("my_envs.py").write_text(
+        "import gymnasium as gym\n"
+        "from gymnasium.envs.classic_control import CartPoleEnv\n"
+        "class Bad(CartPoleEnv):\n"
+        "    def step(self, action):\n"
+        "        obs, reward, *rest = super().step(action)\n"
+        "        return obs, [reward], *rest\n"
+        "gym.register('Bad-v0', entry_point=Bad)\n"
+    )
+    with pytest.raises(SystemExit) as stop:
+        run.main(["--alg=a2c", "--env=my_envs:Bad-v0", "--log_path=log"])
+    assert stop.value.code == 2
+    err = capfd.readouterr().err
+    assert err.startswith(
+        "error: environment Bad-v0 breaks Gymnasium's contract: step()"
+    )
+    assert err.count("\n") == 1
+
+
+def test_what_gymnasium_allows_is_taken():
+    """Types near to the space's, loose bounds, flags and rewards of NumPy."""
+    results = {0: [7, 8], 1: np.int64(1), 2: np.bool_(False), 3: np.array(0)}
+    for env in (
+        Broken(spaces.Box(-1, 1, (2,)), step=results),
+        Broken(spaces.Discrete(3, start=2), np.int32(4), step={1: np.array(2.0)}),
+        Broken(spaces.Dict(PARTS), {"b": GOOD, "a": 0}, step={1: True}),
+    ):
+        venv = as_vec_env(env, seed=0)
+        venv.reset()
+        obs, rewards, dones, _ = venv.step([0])
+        assert np.isfinite(obs).all() and rewards[0] > 0 and not dones[0]
+
+
+def test_rewards_of_a_gymnasium_vector_env():
+    class Bad(CounterEnv):
+        def step(self, action):
+            return super().step(action)[0], float("nan"), False, False, {}
+
+    same_step = gym.vector.AutoresetMode.SAME_STEP
+    env = as_vec_env(
+        gym.vector.SyncVectorEnv([CounterEnv, Bad], autoreset_mode=same_step)
+    )
+    env.reset()
+    with one_sentence("environment 1 gave the reward nan"):
+        env.step([0, 0])
+
+
+def test_an_environment_that_raises_here_is_told_by_its_index():
+    class Failing(CounterEnv):
+        def step(self, action):
+            raise RuntimeError("the gearbox is on fire")
+
+    env = DummyVecEnv([CounterEnv, Failing])
+    env.reset()
+    with pytest.raises(RuntimeError, match="gearbox") as error:
+        env.step([0, 0])
+    notes = getattr(error.value, "__notes__", ["environment 1 of 2"])
+    assert "environment 1 of 2" in notes[0]
+
+
+class Exploit:
+    def __reduce__(self):
+        return os.mkdir, ("exploited",)
+
+
+def write(path, content):
+    """Writes bytes, text or JSON in place of a file."""
+    if not isinstance(content, (bytes, str)):
+        content = json.dumps(content)
+    Path(path).write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def edited(path, **changes):
+    """Changes keys of a JSON file, wherever they are in its first two levels."""
+    config = json.loads(Path(path).read_text())
+    for level in (config, *(v for v in config.values() if isinstance(v, dict))):
+        level.update({k: v for k, v in changes.items() if k in level})
+    write(path, config)
+
+
+def both(change, pattern):
+    """Does the same to the files of both checkpoints."""
+    for path in list(Path("cut/checkpoints").glob(pattern)):
+        change(path)
+
+
+def flip(path):
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+def outside(path):
+    """Lets a manifest name a file that is not in its folder."""
+    files = json.loads(path.read_text())["files"]
+    write(path, {"files": {f"../../{k}": v for k, v in files.items()}, "segments": {}})
+
+
+CONFIG = "cut/config.json"
+HOSTILE_RUNS = {
+    "no config": (lambda: os.unlink(CONFIG), ["there is no run to resume in cut"]),
+    "config half written": (lambda: write(CONFIG, '{"format": 1'), ["is damaged"]),
+    "config that is a list": (lambda: write(CONFIG, [1, 2]), ["is damaged"]),
+    "config nested too deep": (lambda: write(CONFIG, "[" * 100_000), ["is damaged"]),
+    "config of bytes": (lambda: write(CONFIG, b"\xff\xfe\x00"), ["is damaged"]),
+    "pickle as config": (
+        lambda: write(CONFIG, pickle.dumps(Exploit())),
+        ["is damaged"],
+    ),
+    "config of another version": (
+        lambda: edited(CONFIG, format=2),
+        ["its format is 2, not 1"],
+    ),
+    "config of no algorithm": (
+        lambda: edited(CONFIG, alg="../../evil"),
+        ["unknown algorithm '../../evil'"],
+    ),
+    "config of other settings": (
+        lambda: edited(CONFIG, gamma=0.5),
+        ["its gamma is 0.99, this run's is 0.5"],
+    ),
+    "manifest of another place": (
+        lambda: both(outside, "*.json"),
+        ["checkpoint", "is damaged"],
+    ),
+    "manifest that is a pickle": (
+        lambda: both(lambda path: write(path, pickle.dumps(Exploit())), "*.json"),
+        ["checkpoint", "is damaged"],
+    ),
+    "manifest nested too deep": (
+        lambda: both(lambda path: write(path, "[" * 100_000), "*.json"),
+        ["checkpoint", "is damaged"],
+    ),
+    "data with a flipped bit": (lambda: both(flip, "*.safetensors"), ["is damaged"]),
+    "data cut short": (
+        lambda: both(lambda path: os.truncate(path, 99), "*.safetensors"),
+        ["is damaged"],
+    ),
+    "data that is a pickle": (
+        lambda: both(
+            lambda path: write(path, pickle.dumps(Exploit())), "*.safetensors"
+        ),
+        ["is damaged"],
+    ),
+    "log that is gone": (
+        lambda: os.unlink("cut/progress.csv"),
+        ["progress.csv is missing or shorter"],
+    ),
+    "monitor file cut short": (
+        lambda: os.truncate("cut/0.1.monitor.csv", 3),
+        ["0.1.monitor.csv is missing or shorter"],
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def whole_run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("whole")
+    arguments = "--alg=a2c --env=CartPole-v1 --num_env=2 --num_timesteps=400 --seed=0"
+    arguments += f" --checkpoint_interval=200 --log_interval=5 --log_path={folder}"
+    run.main(arguments.split())
+    assert len(list_manifests(folder / "checkpoints")) == 2
+    return folder
+
+
+@pytest.mark.parametrize("kind", HOSTILE_RUNS)
+def test_damaged_or_hostile_run_is_refused(kind, whole_run):
+    damage, words = HOSTILE_RUNS[kind]
+    shutil.copytree(whole_run, "cut")
+    damage()
+    with one_sentence(*words):
+        run.run(["--resume=cut", "--num_timesteps=500"])
+
+
+def some_policy():
+    env = make_vec_env("CartPole-v1", seed=0)
+    return Policy(env.observation_space, env.action_space, "mlp", seed=0)
+
+
+def mutated(good, rng):
+    """Returns a file's bytes with one kind of damage, drawn at random."""
+    data = bytearray(good)
+    kind = rng.randrange(6)
+    if kind == 0:  # flipped bits
+        for _ in range(rng.choice([1, 1, 1, 10])):
+            data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+    elif kind == 1:  # cut short
+        del data[rng.randrange(len(data)) :]
+    elif kind == 2:  # another length of the header
+        data[:8] = rng.randrange(2 ** rng.choice([8, 16, 32, 63])).to_bytes(8, "little")
+    elif kind == 3:  # bytes of another place
+        start, end = sorted(rng.randrange(len(data)) for _ in range(2))
+        data[start : start + 64] = data[end : end + 64]
+    elif kind == 4:  # more at its end
+        data += rng.randbytes(rng.choice([1, 8, 1000]))
+    else:  # another number or word in the header
+        size = int.from_bytes(data[:8], "little")
+        header = data[8 : 8 + size].decode()
+        old = rng.choice(["F32", "[", "0", "4", ":", "pi", "kernel", "json", "sha256"])
+        new = rng.choice(["F64", "I8", "99999999999", "-1", "null", "../x", "[", "NaN"])
+        header = header.replace(old, new, rng.choice([1, -1])).encode()
+        data = len(header).to_bytes(8, "little") + header + data[8 + size :]
+    return bytes(data)
+
+
+def test_a_thousand_damaged_models_are_refused():
+    policy = some_policy()
+    policy.save("good")
+    good = Path("good").read_bytes()
+    before = [variable.numpy().tobytes() for variable in policy.variables]
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    rng, tried = random.Random(0), 0
+    while tried < 1000:
+        bad = mutated(good, rng)
+        if bad == good:
+            continue
+        tried += 1
+        Path("bad").write_bytes(bad)
+        with pytest.raises(UserError) as error:
+            policy.load("bad")
+        assert "\n" not in str(error.value)
+    assert [variable.numpy().tobytes() for variable in policy.variables] == before
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory < 200e3  # kB
+    assert files_here() == ["bad", "good"]
+
+
+def test_damaged_checkpoints_are_refused_or_read_right(whole_run):
+    shutil.copytree(whole_run, "cut")
+    (*_, manifest) = list_manifests("cut/checkpoints")
+    right = repr(load_checkpoint(manifest))
+    rng = random.Random(0)
+    for path in (Path(manifest), Path(manifest.replace(".json", ".safetensors"))):
+        good = path.read_bytes()
+        for _ in range(200):
+            data = bytearray(good)
+            data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+            path.write_bytes(data)
+            with contextlib.suppress(UserError):
+                assert repr(load_checkpoint(manifest)) == right
+        path.write_bytes(good)
+
+
+@pytest.mark.parametrize("kind", ["folder", "device", "link to none", "link to text"])
+def test_what_is_no_model_file_is_refused(kind):
+    os.mkdir("folder")
+    Path("text").write_text("root:x:0:0")
+    os.symlink("gone", "link to none")
+    os.symlink("text", "link to text")
+    path = "/dev/zero" if kind == "device" else kind
+    words = "not a saved model" if kind == "link to text" else "no saved model at"
+    with one_sentence(words):
+        some_policy().load(path)
