@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from baselines import run
-from baselines.bench import throughput
+from baselines.bench import chaos, throughput
 from baselines.common.errors import UserFileError
 
 README = (Path(__file__).parent.parent / "README.md").read_text()
@@ -18,6 +18,10 @@ COMMANDS = re.findall(
 )
 BENCH_COMMANDS = re.findall(
     r"^python -m baselines\.bench\.throughput (.*)$", README, re.M
+)
+CHAOS_COMMANDS = re.findall(r"python -m baselines\.bench\.chaos (.*?)`", README)
+SOURCES = "".join(
+    path.read_text() for path in sorted(Path(run.__file__).parent.rglob("*.py"))
 )
 SNIPPETS = re.findall(r"^```python\n(.*?)^```", README, re.M | re.S)
 
@@ -52,9 +56,26 @@ def test_command_line_is_understood(command, monkeypatch, tmp_path):
         run.parse(shlex.split(command))
 
 
+def test_messages_are_what_the_code_says():
+    section = README.partition("## If something goes wrong")[2].partition("\n## ")[0]
+    table = re.findall(r"^\| (`.*?) \|", section, re.M)
+    messages = [message for cell in table for message in re.findall(r"`(.*?)`", cell)]
+    assert len(messages) > 10
+    # Without the ends and beginnings of strings that go on in the next line.
+    text = re.sub(r'"\s*f?"', "", SOURCES)
+    for message in messages:
+        assert message in text
+
+
 @pytest.mark.parametrize("command", BENCH_COMMANDS)
 def test_bench_command_line_is_understood(command):
     args, others = throughput.make_parser().parse_known_args(shlex.split(command))
+    run.parse([f"--alg={args.alg}", f"--env={args.env}", *others])
+
+
+@pytest.mark.parametrize("command", CHAOS_COMMANDS)
+def test_chaos_command_line_is_understood(command):
+    args, others = chaos.make_parser().parse_known_args(shlex.split(command))
     run.parse([f"--alg={args.alg}", f"--env={args.env}", *others])
 
 
