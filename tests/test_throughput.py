@@ -62,7 +62,7 @@ def test_every_algorithm_is_measured(alg, capsys):
     [("a2c", 1), ("ppo2", 1), ("dqn", 17)],
 )
 def test_each_frame_is_uploaded_once_as_uint8(alg, stacks):
-    replay = "--buffer_size=2000 --learning_starts=200" if alg == "dqn" else ""
+    replay = "--buffer_size=2500 --learning_starts=200" if alg == "dqn" else ""
     throughput.main(
         f"--alg={alg} --num_env=2 --network=cnn_small --seconds=0.3 --repeats=1 "
         f"--json=figures.json {replay}".split()
@@ -73,6 +73,12 @@ def test_each_frame_is_uploaded_once_as_uint8(alg, stacks):
     if sys.platform == "linux":
         assert len(figures["peak_megabytes_of_workers"]) == 2
         assert all(5 < size < 200 for size in figures["peak_megabytes_of_workers"])
+    if alg == "dqn":
+        seconds = figures["replay_memory"]["seconds_to_write_a_transition"]
+        assert 1e-7 < seconds < 1e-2
+        figures["checkpoint_seconds"] = 0.25
+        figures["replay_memory"]["seconds_to_write_a_transition"] = 1e-5
+        assert "checkpoint           1.250 s" in throughput.report(figures)
 
 
 def test_ale_is_set_beside_our_environments(capsys):

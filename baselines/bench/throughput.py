@@ -216,11 +216,32 @@ class Bench:
             "transitions": len(memory),
             "bytes": grown,
             "seconds_to_draw_a_batch": statistics.median(seconds),
+            "seconds_to_write_a_transition": write_seconds(memory),
         }
 
     def worker_megabytes(self) -> list:
         """Returns the peak memory of every worker process."""
         return [peak_megabytes(pid) for pid in getattr(self.env, "worker_pids", [])]
+
+
+def write_seconds(memory) -> float:
+    """Returns seconds to write a transition to the disk, as segments for checkpoints.
+
+    The median of up to five segments; 0 for a memory that is smaller than one.
+    """
+    from baselines.common.checkpoint import file_digest
+    from baselines.common.tensors import save_tensors
+
+    seconds = []
+    with tempfile.TemporaryDirectory(dir=logger.get_dir()) as folder:
+        path = os.path.join(folder, "segment")
+        for number in memory.segments()[:5]:
+            start = time.perf_counter()
+            save_tensors(path, memory.get_segment(number), {})
+            file_digest(path)
+            seconds.append(time.perf_counter() - start)
+    transitions = memory.segment_rows * memory.num_envs
+    return statistics.median(seconds) / transitions if seconds else 0.0
 
 
 @contextlib.contextmanager
@@ -333,9 +354,12 @@ def report(figures) -> str:
         largest = None if None in workers else max(workers)
         rows.append(("largest worker", format_megabytes(largest)))
     seconds, interval = figures["checkpoint_seconds"], figures["checkpoint_interval"]
+    memory = figures["replay_memory"]
+    # What of a replay memory is new since the checkpoint before.
+    seconds += interval * memory.get("seconds_to_write_a_transition", 0)
     share = seconds * median(loop) / interval if interval else 0
     rows.append(("checkpoint", f"{seconds:.3f} s, {share:.2%} of the run's time"))
-    if memory := figures["replay_memory"]:
+    if memory:
         size = f"{memory['bytes'] / 1e9:.2f} GB for {memory['transitions']:,}"
         rows.append(("replay memory", f"{size} transitions"))
         milliseconds = 1000 * memory["seconds_to_draw_a_batch"]
