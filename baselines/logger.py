@@ -26,7 +26,8 @@ from baselines.common.files import (
     full_disk_told,
     open_text,
     replace_file,
-    size_of,
+    sync_file,
+    synced_size,
 )
 
 
@@ -56,7 +57,7 @@ class TableOutput:
         self.file.flush()
 
     def get_state(self):
-        return size_of(self.file)
+        return synced_size(self.file)
 
     def close(self):
         self.file.close()
@@ -130,6 +131,7 @@ class CSVOutput:
         return csv.DictWriter(file, self.columns, restval="", lineterminator="\n")
 
     def get_state(self):
+        sync_file(self.file)
         return {"columns": list(self.columns), "rows": len(self.rows)}
 
     def close(self):
@@ -147,7 +149,7 @@ class JSONOutput:
         self.file.flush()
 
     def get_state(self):
-        return size_of(self.file)
+        return synced_size(self.file)
 
     def close(self):
         self.file.close()

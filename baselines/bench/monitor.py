@@ -8,7 +8,7 @@ import time
 
 import gymnasium as gym
 
-from baselines.common.files import full_disk_told, open_text, size_of
+from baselines.common.files import full_disk_told, open_text, synced_size
 
 
 class Monitor(gym.Wrapper):
@@ -149,7 +149,7 @@ class ResultsWriter:
             self.file.flush()
 
     def get_state(self) -> dict:
-        return {"header": self.header, "size": size_of(self.file)}
+        return {"header": self.header, "size": synced_size(self.file)}
 
     def set_state(self, state) -> None:
         """Opens the file of an earlier process, cut back to its size then.

@@ -28,13 +28,22 @@ def replace_file(path, data) -> None:
         try:
             with open(temporary, "wb") as stream:
                 stream.write(data)
-                stream.flush()
-                os.fsync(stream.fileno())
+                sync_file(stream)
             os.replace(temporary, path)
+            sync_folder(os.path.dirname(path))
         except BaseException:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(temporary)
             raise
+
+
+def sync_folder(path) -> None:
+    """Returns when the names of a folder's files are on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def open_text(path, size=None):
@@ -53,9 +62,15 @@ def open_text(path, size=None):
     return open(path, "a", newline="")
 
 
-def size_of(file) -> int:
-    """Returns how many bytes an open file has, those just written included."""
+def sync_file(file) -> None:
+    """Returns when all that was written to an open file is on the disk."""
     file.flush()
+    os.fsync(file.fileno())
+
+
+def synced_size(file) -> int:
+    """Returns how many bytes an open file has, once all of them are on the disk."""
+    sync_file(file)
     return os.fstat(file.fileno()).st_size
 
 
