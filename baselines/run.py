@@ -43,23 +43,33 @@ from baselines.common.vec_env import VecFrameStack, VecNormalize, clip_actions
 
 # What main() itself gives to learn(), from arguments that all algorithms share.
 SHARED = {"env", "network", "seed", "total_timesteps", "load_path", "resume"}
+NOT_KEPT = {"env", "seed", "resume"}  # of these among the settings in config.json
 FRAME_STACK = {"atari": 4, "retro": 4}  # by environment type
 SCALED_REWARDS = {"mujoco"}  # environment types, as in OpenAI Baselines
 FORMAT = 1  # of config.json
-KEPT_ARGUMENTS = (
-    "alg",
-    "env",
-    "env_type",
-    "num_env",
-    "num_timesteps",
-    "reward_scale",
-    "gamestate",
-    "on_worker_failure",
-    "seed",
-    "save_path",
-    "log_path",
-    "play",
-)
+TEXT_OR_NONE = str, type(None)
+KEPT_ARGUMENTS = {  # in config.json, with their types
+    "alg": str,
+    "env": str,
+    "env_type": str,
+    "num_env": int,
+    "num_timesteps": int,
+    "reward_scale": (int, float),
+    "gamestate": TEXT_OR_NONE,
+    "on_worker_failure": str,
+    "seed": int,
+    "save_path": TEXT_OR_NONE,
+    "log_path": TEXT_OR_NONE,
+    "play": bool,
+}
+CONFIG = {  # the rest of it, but for the format
+    "settings": dict,
+    "ranks": int,
+    "command": str,
+    "versions": dict,
+    "log_formats": list,
+    "resumed": list,
+}
 VERSIONS_OF = "tensorflow", "keras", "gymnasium", "ale-py", "stable-retro", "numpy"
 
 
@@ -149,6 +159,7 @@ def make_config(args, settings, argv) -> dict:
         "settings": settings,
         "ranks": mpi.size,
         "command": command_line(argv),
+        "resumed": [],
         "versions": versions(),
     }
 
@@ -179,41 +190,63 @@ def parse_resume(argv):
             f"{unknown[0].split('=')[0]} cannot be given with --resume, which takes "
             f"all settings from {path}; only --num_timesteps may change"
         )
-    try:
-        with open(path) as file:
-            config = json.load(file)
-        args = Namespace(**{key: config["arguments"][key] for key in KEPT_ARGUMENTS})
-        settings = dict(config["settings"])
-        found = {"format": config["format"], "alg": args.alg, "env": args.env}
-        log_formats, command = config["log_formats"], config["command"]
-        if not (isinstance(log_formats, list) and isinstance(command, str)):
-            raise TypeError
-    except OSError as error:
-        raise UserFileError(
-            f"there is no run to resume in {given.resume}: cannot read {path} "
-            f"({error.strerror})"
-        ) from None
-    except (ValueError, TypeError, KeyError, RecursionError):
-        raise UserValueError(f"{path} is damaged") from None
-    expected = {"format": FORMAT, "alg": given.alg, "env": given.env}
-    for name, value in expected.items():
-        if value is not None and found[name] != value:
+    config = read_config(given.resume)
+    args, settings = Namespace(**config["arguments"]), dict(config["settings"])
+    for name in ("alg", "env"):
+        found, expected = getattr(args, name), getattr(given, name)
+        if expected not in (None, found):
             raise UserValueError(
-                f"cannot resume {given.resume}: its {name} is {found[name]}, "
-                f"not {value}"
+                f"cannot resume {given.resume}: its {name} is {found}, not {expected}"
             )
-    check_ranks(given.resume, config.get("ranks", 1))
+    check_ranks(given.resume, config["ranks"])
     args.play = False
     if given.num_timesteps is not None:
         config["arguments"]["num_timesteps"] = given.num_timesteps
         config["settings"]["total_timesteps"] = given.num_timesteps
         args.num_timesteps = settings["total_timesteps"] = given.num_timesteps
-    config.setdefault("resumed", []).append(
-        {"command": command_line(argv), "versions": versions()}
-    )
+    config["resumed"].append({"command": command_line(argv), "versions": versions()})
     if list_manifests(os.path.join(os.path.dirname(path), "checkpoints")):
         settings["load_path"] = None  # The checkpoint has the newer weights.
     return args, import_learn(find_algorithm(args.alg)), settings, config
+
+
+def read_config(folder) -> dict:
+    """Returns what ``make_config`` made, from a run's folder.
+
+    Raises:
+        UserFileError: if there is none.
+        UserValueError: if it is damaged, or of another version.
+    """
+    path = os.path.join(os.path.expanduser(folder), "config.json")
+    if not os.path.isfile(path):
+        raise UserFileError(f"there is no run to resume in {folder}: no file {path}")
+    try:
+        with open(path) as file:
+            config = json.load(file)
+        whole = config["format"] != FORMAT or is_config(config)
+    except OSError as error:
+        raise UserFileError(f"cannot read {path}: {error.strerror}") from None
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        whole = False
+    if not whole:
+        raise UserValueError(f"{path} is damaged")
+    if config["format"] != FORMAT:
+        raise UserValueError(
+            f"cannot resume {folder}: its format is {config['format']}, not {FORMAT}"
+        )
+    return config
+
+
+def is_config(config) -> bool:
+    """Whether a JSON value has all that ``make_config`` makes, of the same types."""
+    arguments, settings = config["arguments"], config["settings"]
+    return (
+        all(isinstance(config[key], kind) for key, kind in CONFIG.items())
+        and arguments.keys() == KEPT_ARGUMENTS.keys()
+        and all(isinstance(arguments[k], kind) for k, kind in KEPT_ARGUMENTS.items())
+        and isinstance(settings["total_timesteps"], int)
+        and not settings.keys() & NOT_KEPT
+    )
 
 
 def resume_parser():

@@ -35,10 +35,16 @@ from baselines.common.tensors import load_tensors, save_tensors
 from baselines.common.vec_env import VecEnvWrapper
 
 FORMAT = 1
+METADATA = {
+    "description": dict,
+    "num_timesteps": int,
+    "total_timesteps": int,
+    "states": dict,
+}
 KEPT = 2  # checkpoints: the newest, and one in case it is damaged
 NOT_RESUMABLE = (
-    "A run in these environments cannot be resumed: their VecEnv, a wrapper of it, or "
-    "a wrapper above the Recorder of an environment has no get_state()."
+    "a run in these environments cannot be resumed: their VecEnv, a wrapper of it, or "
+    "a wrapper above the Recorder of an environment has no get_state()"
 )
 FREE_ARGUMENTS = {  # of learn(), which may change when a run is resumed
     "checkpoint_interval",
@@ -79,7 +85,11 @@ class Checkpoints:
         self.total_timesteps = total_timesteps
         self.envs = envs
         num_envs = envs[0].num_envs
-        self.description = {"format": FORMAT, **description, "num_envs": num_envs}
+        self.description = {
+            **description,
+            "checkpoint_format": FORMAT,
+            "num_envs": num_envs,
+        }
         # The log comes last, because restoring anything else may still fail.
         self.parts = {**parts, "logger": logger}
         self.segmented = {k: v for k, v in parts.items() if hasattr(v, "segments")}
@@ -229,7 +239,7 @@ class Checkpoints:
                 self._remove_all()
             if self.interval and not resumable:
                 self.interval = 0
-                logger.warn(NOT_RESUMABLE, "No checkpoints are written.")
+                logger.warn(f"no checkpoints are written: {NOT_RESUMABLE}")
             return 0
         if not resumable:
             raise UserTypeError(NOT_RESUMABLE)
@@ -377,10 +387,12 @@ def is_resumable(env) -> bool:
 def list_manifests(folder) -> list:
     """Returns the paths of all manifests, oldest first."""
     names = os.listdir(folder) if os.path.isdir(folder) else []
+    paths = [os.path.join(folder, name) for name in sorted(names)]
     return [
-        os.path.join(folder, name)
-        for name in sorted(names)
-        if re.fullmatch(r"\d{12}\.json", name)
+        path
+        for path in paths
+        if re.fullmatch(r"\d{12}\.json", os.path.basename(path))
+        and os.path.isfile(path)
     ]
 
 
@@ -425,7 +437,11 @@ def load_checkpoint(path):
     if digest is None:
         raise UserValueError(f"the checkpoint {path} is damaged")
     check_whole_file(data_path(path), digest)
-    return load_tensors(data_path(path))
+    tensors, metadata = load_tensors(data_path(path))
+    for key, kind in METADATA.items():
+        if not isinstance(metadata.get(key), kind):
+            raise UserValueError(f"the checkpoint {path} is damaged")
+    return tensors, metadata
 
 
 def check_whole_file(path, digest) -> None:

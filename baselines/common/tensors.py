@@ -46,7 +46,14 @@ def load_tensors(path):
             return {name: file.get_tensor(name) for name in names}, metadata
     except OSError as error:
         raise UserFileError(f"cannot read {path}: {error.strerror}") from None
-    except (SafetensorError, TypeError, KeyError, ValueError, RecursionError) as error:
+    except (
+        SafetensorError,
+        TypeError,
+        KeyError,
+        ValueError,
+        RecursionError,
+        AttributeError,  # for types of numbers that NumPy lacks
+    ) as error:
         raise UserValueError(
             f"{path} is not a saved model, or is damaged ({error})"
         ) from None
