@@ -1,22 +1,28 @@
 """The chaos bench: what it kills, and that it sees what differs."""
 
+import contextlib
+import io
+import random
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
+from toy_envs import CounterEnv
 
+from baselines import logger
 from baselines.bench import chaos
 from baselines.common.tensors import save_tensors
+from baselines.common.vec_env import SubprocVecEnv
 
 ROWS = "total_timesteps,fps\n100,1\n200,2\n"
 GAMES = '# {"t_start": 0} \nr,l,t\n-21.0,80,1.0\n'
-DIED = "warning: the worker process of environments {} died with exit status -9; "
-DIED += "another takes over, and their episodes count as truncated\n"
 
 
-def finished_run(name, rows=ROWS, games=GAMES, weight=1.0, log=""):
+def finished_run(name, rows=ROWS, games=GAMES, weight=1.0, log="", steps=200):
     folder = Path(name)
-    folder.mkdir()
+    (folder / "checkpoints").mkdir(parents=True)
+    (folder / "checkpoints" / f"{steps:012d}.json").write_text("{}")
     (folder / "progress.csv").write_text(rows)
     (folder / "0.0.monitor.csv").write_text(games)
     (folder / "log.txt").write_text(log)
@@ -46,48 +52,66 @@ def test_what_differs_is_seen(changes, differing):
     assert chaos.compare(whole, cut) == differing
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        dict(log=DIED.format("0 to 7")),
-        dict(log=DIED.format("0 to 7") * 3),
-        dict(rows=ROWS.replace("200", "199")),
-        dict(games=GAMES.replace("80", "201")),
-    ],
-)
-def test_replacements_that_do_not_add_up_are_a_failure(changes, capsys):
-    log = DIED.format("0 to 7") + DIED.format("8 to 8")
+@pytest.fixture(scope="module")
+def warning():
+    """What is said of a worker with two environments that was killed."""
+    out = io.StringIO()
+    with (
+        contextlib.redirect_stdout(out),
+        logger.scoped_configure(None, ["stdout"]),
+        SubprocVecEnv([CounterEnv] * 2, num_workers=1) as env,
+    ):
+        env.reset()
+        env.step([0, 0])
+        psutil.Process(env.worker_pids[0]).kill()
+        env.step([0, 0])
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(("times", "steps"), [(1, 200), (3, 200), (2, 199)])
+def test_replacements_that_do_not_add_up_are_a_failure(warning, times, steps, capsys):
     whole = finished_run("whole")
-    chaos.check_replacements(whole, finished_run("good", log=log), kills=2)
-    assert "their episodes cut short: 9" in capsys.readouterr().out
-    bad = finished_run("bad", **{"log": log, **changes})
+    chaos.check_replacements(whole, finished_run("good", log=warning * 2), kills=2)
+    assert "episodes cut short by that: 4" in capsys.readouterr().out
+    bad = finished_run("bad", log=warning * times, steps=steps)
     with pytest.raises(chaos.Failure):
         chaos.check_replacements(whole, bad, kills=2)
 
 
-def test_row_that_is_half_written_is_left_out():
-    assert len(chaos.read_rows(finished_run("run", rows=ROWS + "300").folder)) == 2
+@pytest.mark.parametrize("count", [1, 20])
+def test_moments_are_spread_over_the_run(count):
+    moments = chaos.draw_moments(count, 1000, random.Random(0))
+    parts = [1000 * 0.8 * i / count for i in range(count + 1)]
+    for moment, first, last in zip(moments, parts, parts[1:]):
+        assert int(first) <= moment <= last
 
 
-@pytest.mark.parametrize("words", ["--resume=x", "--log_path=x"])
+def test_run_that_cannot_begin_is_told_with_its_reason(capsys):
+    with pytest.raises(SystemExit):
+        chaos.main(["--alg=a2c", "--env=CartPole-v1", "--nstep=3"])
+    err = capsys.readouterr().err
+    assert "status is 2" in err and "did you mean '--nsteps'" in err
+
+
+@pytest.mark.parametrize("words", ["--resume=x", "--log_path=x", "--save_path=x"])
 def test_folders_are_its_own(words, capsys):
     with pytest.raises(SystemExit):
         chaos.main(["--alg=a2c", words])
-    assert "chosen by the bench" in capsys.readouterr().err
+    assert "the bench itself chooses" in capsys.readouterr().err
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [
-        "--alg=a2c --num_env=2 --num_timesteps=4000 --checkpoint_interval=500 "
-        "--log_interval=5",
+        "--alg=a2c --num_env=2 --num_timesteps=4000 --log_interval=5",
+        "--alg=dqn --env=CartPole-v1 --num_timesteps=3000 --print_freq=1",
         "--alg=ppo2 --env=CartPole-v1 --ranks=2 --num_env=2 --num_timesteps=6000 "
-        "--nsteps=64 --checkpoint_interval=500 --log_interval=1",
+        "--nsteps=64",
     ],
 )
 def test_chaos(arguments, capsys):
     chaos.main([*arguments.split(), "--kills=2"])
     out = capsys.readouterr().out
-    assert out.count("kill 2: ") == (1 if "--ranks" in arguments else 2)
+    assert out.count("kill 2: ") == (2 if arguments.startswith("--alg=a2c") else 1)
     assert "differing: 0" in out and "final weights equal: True" in out

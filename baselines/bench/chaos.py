@@ -9,7 +9,9 @@ weights, bit for bit. A third loses a random worker process at each of as many m
 and has to go on without help. With ``--ranks=2`` there are two runs of so many MPI
 ranks, and it is a random rank that is killed, which has to end all of them.
 
-Arguments that are not its own are those of ``baselines.run``.
+Arguments that are not its own are those of ``baselines.run``. Checkpoints come four
+times to each kill, unless ``--checkpoint_interval`` says otherwise, and at least one
+lies between two kills, so that each resumes from another.
 """
 
 import contextlib
@@ -19,7 +21,6 @@ import random
 import re
 import shlex
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -38,8 +39,9 @@ except ImportError:
     psutil = None
 
 PATIENCE = 20  # seconds in which the loss of a rank has to end all of them
-LONGEST_DELAY = 1.0  # seconds from a row of the log to a kill
+LONGEST = 3600  # seconds without what is waited for
 IGNORED = {"fps"}  # columns that tell the time
+ITS_OWN = "--log_path", "--save_path", "--resume"  # arguments that the bench chooses
 
 
 class Failure(UserError):
@@ -58,6 +60,7 @@ class Run:
     def __init__(self, arguments, folder, ranks=1):
         self.arguments = [*arguments, f"--log_path={folder}"]
         self.folder = folder
+        self.errors = Path(f"{folder}.stderr")
         self.ranks = ranks
         self.process = None
 
@@ -69,77 +72,117 @@ class Run:
         command = [sys.executable, "-m", "baselines.run", *arguments]
         if self.ranks > 1:
             command = [find_mpiexec(), "-n", str(self.ranks), *command]
-        # What a rank that was killed leaves unsaid is not of interest.
-        self.process = subprocess.Popen(
-            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
+        with open(self.errors, "w") as errors:
+            self.process = subprocess.Popen(
+                command, stdout=subprocess.DEVNULL, stderr=errors
+            )
 
-    def wait_for(self, num_timesteps, newer_than=0) -> None:
-        """Waits for a row of the log that tells of so many agent steps.
-
-        Args:
-            num_timesteps: agent steps.
-            newer_than: a time of writing that the log has to be newer than.
+    def wait_until(self, condition) -> None:
+        """Waits until a function of no arguments is true.
 
         Raises:
-            Failure: if the run ends before.
+            Failure: if the run ends before, or it takes too long.
         """
-        path = self.folder / "progress.csv"
-        while True:
-            rows = read_rows(self.folder)
-            if (
-                rows
-                and os.stat(path).st_mtime_ns > newer_than
-                and steps_of(rows) >= num_timesteps
-            ):
-                return
-            if self.process.poll() is not None:
-                raise Failure(
-                    f"the run in {self.folder} ended with status "
-                    f"{self.process.returncode} before {num_timesteps} agent steps"
-                )
+        deadline = time.monotonic() + LONGEST
+        while not condition():
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                raise self.failure("did not come to where it was to be killed")
             time.sleep(0.02)
+
+    def wait_for_checkpoint(self, num_timesteps) -> None:
+        """Waits for a new checkpoint, after so many agent steps or more."""
+        least = max(num_timesteps, self.newest_checkpoint() + 1)
+        self.wait_until(lambda: self.newest_checkpoint() >= least)
+
+    def wait_for_replacements(self, count) -> None:
+        """Waits until so many workers have been replaced since it began."""
+        self.wait_until(lambda: len(self.replacements()) >= count)
 
     def finish(self) -> None:
         """Waits for its end; raises Failure unless it is a good one."""
-        if self.process.wait() != 0:
-            raise Failure(
-                f"the run in {self.folder} ended with status {self.process.returncode}"
-            )
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(LONGEST)
+        if self.process.returncode != 0:
+            raise self.failure("did not come to its end")
+
+    def failure(self, what):
+        """Returns a Failure with what the run last said."""
+        words = (self.errors.read_text().strip() or "nothing").splitlines()[-1]
+        return Failure(
+            f"the run in {self.folder} {what}; its status is {self.process.poll()}, "
+            f"its last words are: {words}"
+        )
 
     def children(self, program) -> list:
         """Returns the processes below it that have ``program`` in their command."""
         found = []
-        for child in psutil.Process(self.process.pid).children(recursive=True):
-            with contextlib.suppress(psutil.Error):
-                if any(word.endswith(program) for word in child.cmdline()):
-                    found.append(child)
+        with contextlib.suppress(psutil.NoSuchProcess):
+            for child in psutil.Process(self.process.pid).children(recursive=True):
+                with contextlib.suppress(psutil.Error):
+                    if any(word.endswith(program) for word in child.cmdline()):
+                        found.append(child)
         return found
 
     def kill(self, rng) -> str:
         """Kills its process, or one of its ranks; returns what was killed.
 
         Raises:
-            Failure: if the other ranks go on.
+            Failure: if it has ended, or the other ranks go on.
         """
+        if self.process.poll() is not None:
+            raise self.failure("ended before it could be killed")
         if self.ranks == 1:
             self.process.kill()
             self.process.wait()
             return "the run"
         ranks = self.children("baselines.run")
         rng.choice(ranks).kill()
-        try:
-            self.process.wait(PATIENCE)
-        except subprocess.TimeoutExpired:
-            raise Failure(
-                f"{PATIENCE} seconds after a rank was killed, the others go on"
-            ) from None
+        _, going_on = psutil.wait_procs([*ranks, self.process], PATIENCE)
+        if going_on:
+            raise self.failure(
+                f"goes on {PATIENCE} s after one of its ranks was killed"
+            )
         return f"one of {len(ranks)} ranks"
 
     def stop(self) -> None:
+        """Ends what may still be running."""
         if self.process is not None and self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
+            for child in self.children(""):
+                child.kill()
+            self.process.kill()
             self.process.wait()
+
+    def newest_checkpoint(self) -> int:
+        """Returns the agent steps of its newest checkpoint, 0 if there is none."""
+        manifests = list_manifests(self.folder / "checkpoints")
+        return int(Path(manifests[-1]).stem) if manifests else 0
+
+    def replacements(self) -> list:
+        """Returns how many environments each worker had that was replaced."""
+        log = self.folder / "log.txt"
+        pattern = r"environments (\d+) to (\d+) died .* another takes over"
+        told = re.findall(pattern, log.read_text()) if log.exists() else []
+        return [int(last) - int(first) + 1 for first, last in told]
+
+    def rows(self) -> list:
+        """Returns the rows of progress.csv, without columns that tell the time."""
+        with open(self.folder / "progress.csv", newline="") as file:
+            rows = list(csv.DictReader(file))
+        return [{k: v for k, v in row.items() if k not in IGNORED} for row in rows]
+
+    def games(self) -> dict:
+        """Returns (return, length) of the games in each monitor file, by its name."""
+        return {
+            path.name: [
+                tuple(line.split(",")[:2]) for line in path.read_text().splitlines()[2:]
+            ]
+            for path in sorted(self.folder.glob("*.monitor.csv"))
+        }
+
+    def weights(self) -> dict:
+        """Returns the bytes of the saved model's variables by name."""
+        tensors, _ = load_tensors(self.folder / "model.safetensors")
+        return {name: value.tobytes() for name, value in tensors.items()}
 
 
 def find_mpiexec() -> str:
@@ -151,146 +194,96 @@ def find_mpiexec() -> str:
     return path
 
 
-def read_rows(folder) -> list:
-    """Returns the whole rows of progress.csv, without columns that tell the time."""
-    try:
-        text = (folder / "progress.csv").read_text()
-    except FileNotFoundError:
-        return []
-    whole = text[: text.rfind("\n") + 1]
-    rows = csv.DictReader(whole.splitlines())
-    return [{k: v for k, v in row.items() if k not in IGNORED} for row in rows]
-
-
-def steps_of(rows) -> int:
-    return int(rows[-1]["total_timesteps"]) if rows else 0
-
-
-def read_games(folder) -> dict:
-    """Returns [return, length] of the games in each monitor file, by its name."""
-    return {
-        path.name: [line.split(",")[:2] for line in path.read_text().splitlines()[2:]]
-        for path in sorted(folder.glob("*.monitor.csv"))
-    }
-
-
-def read_weights(folder) -> dict:
-    """Returns the bytes of the saved model's variables by name."""
-    tensors, _ = load_tensors(folder / "model.safetensors")
-    return {name: value.tobytes() for name, value in tensors.items()}
-
-
-def newest_checkpoint(folder) -> int:
-    """Returns the agent steps of a run's newest checkpoint, 0 if there is none."""
-    manifests = list_manifests(folder / "checkpoints")
-    return int(Path(manifests[-1]).stem) if manifests else 0
-
-
 def draw_moments(count, num_timesteps, rng) -> list:
     """Returns agent steps at which to kill: one in each part of most of the run."""
-    part = 0.9 * num_timesteps / count
+    part = 0.8 * num_timesteps / count
     return [int((i + rng.random()) * part) for i in range(count)]
 
 
-def run_through(run) -> float:
-    """Runs without harm; returns the seconds that it took."""
-    start = time.monotonic()
-    run.start()
-    run.finish()
-    return time.monotonic() - start
+def run_through_kills(run, moments, delay, rng) -> None:
+    """Kills a run at each moment and resumes it.
 
-
-def run_through_kills(run, moments, rng) -> float:
-    """Kills a run at each moment and resumes it; returns the seconds in all."""
-    start, repeated = time.monotonic(), 0
+    Args:
+        run: has not begun.
+        moments: agent steps; the kill comes after a checkpoint that has as many.
+        delay: most seconds from then to the kill.
+        rng: a ``random.Random``.
+    """
     for number, moment in enumerate(moments, 1):
-        # Resuming cuts the log back, so rows of an earlier part are no news.
-        now = time.time_ns()
         run.start()
-        run.wait_for(moment, newer_than=now)
-        time.sleep(rng.uniform(0, LONGEST_DELAY))
-        if run.process.poll() is not None:
-            raise Failure(f"the run ended before kill {number}; give it more steps")
+        run.wait_for_checkpoint(moment)
+        time.sleep(rng.uniform(0, delay))
         what = run.kill(rng)
-        done, kept = steps_of(read_rows(run.folder)), newest_checkpoint(run.folder)
-        repeated += max(0, done - kept)
         print(
-            f"kill {number}: {what}, row at {done} agent steps, newest checkpoint at "
-            f"{kept}",
+            f"kill {number}: {what}, newest checkpoint at {run.newest_checkpoint()} "
+            "agent steps",
             flush=True,
         )
     run.start()
     run.finish()
-    print(f"agent steps in rows that were played again: {repeated}")
-    return time.monotonic() - start
 
 
-def run_through_lost_workers(run, moments, rng) -> None:
-    """Kills a worker at each moment; raises Failure if the run does not cope."""
+def run_through_lost_workers(run, moments, delay, rng) -> int:
+    """Kills a worker at each moment; returns how many were killed.
+
+    Args:
+        run, moments, delay, rng: as of ``run_through_kills``.
+    """
     run.start()
-    newer_than = 0
     for number, moment in enumerate(moments, 1):
-        # A row after each replacement, so that the new worker has made a step.
-        run.wait_for(moment, newer_than)
-        time.sleep(rng.uniform(0, LONGEST_DELAY))
+        # A worker that has not yet made a step is not replaced again.
+        run.wait_for_checkpoint(moment)
+        time.sleep(rng.uniform(0, delay))
         workers = run.children("worker.py")
         if not workers:
-            raise Failure("the run has no worker processes that could be killed")
-        victim = rng.choice(workers)
-        victim.kill()
-        newer_than = time.time_ns()
+            print("there are no worker processes that could be killed")
+            run.finish()
+            return 0
+        rng.choice(workers).kill()
+        run.wait_for_replacements(number)
         print(f"kill {number}: one of {len(workers)} workers", flush=True)
     run.finish()
+    return len(moments)
 
 
 def compare(whole, cut) -> list:
     """Prints how two runs compare; returns what differs."""
-    rows, cut_rows = read_rows(whole.folder), read_rows(cut.folder)
+    rows, cut_rows = whole.rows(), cut.rows()
     differing = sum(a != b for a, b in zip(rows, cut_rows))
     differing += abs(len(rows) - len(cut_rows))
     print(f"rows of progress.csv: {len(rows)}, differing: {differing}")
-    games, cut_games = read_games(whole.folder), read_games(cut.folder)
-    print(
-        f"monitor files: {len(games)}, games: {sum(map(len, games.values()))}, equal: "
-        f"{games == cut_games}"
-    )
-    equal_weights = read_weights(whole.folder) == read_weights(cut.folder)
-    print(f"final weights equal: {equal_weights}")
-    found = {
-        "rows": bool(differing),
-        "games": games != cut_games,
-        "weights": not equal_weights,
-    }
-    return [name for name, differs in found.items() if differs]
+    games, cut_games = whole.games(), cut.games()
+    count = sum(map(len, games.values()))
+    equal_games = games == cut_games
+    print(f"monitor files: {len(games)}, games: {count}, equal: {equal_games}")
+    equal_weights = whole.weights() == cut.weights()
+    print(f"final weights equal: {equal_weights}", flush=True)
+    equal = {"rows": not differing, "games": equal_games, "weights": equal_weights}
+    return [name for name in equal if not equal[name]]
 
 
 def check_replacements(whole, run, kills) -> None:
     """Prints what became of the episodes of lost workers.
 
     Raises:
-        Failure: if a kill was not told of, rows are missing, or there are more agent
-            steps in games than were played.
+        Failure: if a kill was not told of, or the run is shorter than another.
     """
-    log = (run.folder / "log.txt").read_text()
-    told = re.findall(r"environments (\d+) to (\d+) died .* another takes over", log)
-    cut_short = sum(int(last) - int(first) + 1 for first, last in told)
-    steps, expected = (steps_of(read_rows(r.folder)) for r in (run, whole))
-    games = [game for games in read_games(run.folder).values() for game in games]
-    in_games = sum(int(length) for _, length in games)
+    replaced = run.replacements()
+    steps, expected = run.newest_checkpoint(), whole.newest_checkpoint()
+    games = [length for games in run.games().values() for _, length in games]
     print(
-        f"workers replaced: {len(told)} of {kills}, their episodes cut short: "
-        f"{cut_short}\nagent steps in the last row: {steps} (without kills: "
-        f"{expected}); in {len(games)} finished games: {in_games}"
+        f"workers replaced: {len(replaced)} of {kills}; episodes cut short by that: "
+        f"{sum(replaced)}; games that came to their end: {len(games)}, of "
+        f"{sum(map(int, games))} agent steps; agent steps in all: {steps}"
     )
-    if len(told) != kills or steps != expected or in_games > steps:
+    if len(replaced) != kills or steps != expected:
         raise Failure("the run with lost workers is not what it should be")
 
 
 def make_parser():
     """Returns a parser of the arguments that ``baselines.run`` does not have."""
     parser = cli.OneLineErrorParser(
-        prog="python -m baselines.bench.chaos",
-        description=__doc__,
+        prog="python -m baselines.bench.chaos", description=__doc__
     )
     parser.add_argument("--alg", required=True, help="algorithm")
     parser.add_argument(
@@ -305,8 +298,12 @@ def make_parser():
     )
     parser.add_argument("--ranks", type=count_parser(1), default=1, help="default: 1")
     parser.add_argument(
-        "--seed", type=count_parser(0), default=0, help="of the moments and the runs"
+        "--seed",
+        type=count_parser(0),
+        default=0,
+        help="of the runs and of the moments (default: 0)",
     )
+    parser.add_argument("--checkpoint_interval", type=count_parser(1))
     return parser
 
 
@@ -317,33 +314,57 @@ def main(argv=None):
         args, others = make_parser().parse_known_args(argv)
         if psutil is None:
             raise MissingDependency("processes are found by psutil: pip install psutil")
-        if any(word.startswith(("--log_path", "--resume")) for word in others):
-            raise UserValueError("--log_path and --resume are chosen by the bench")
+        if any(word.split("=")[0] in ITS_OWN for word in others):
+            raise UserValueError(f"the bench itself chooses {', '.join(ITS_OWN)}")
+        interval = args.checkpoint_interval or args.num_timesteps // (4 * args.kills)
         print("python -m baselines.bench.chaos", shlex.join(argv), flush=True)
-        arguments = [f"--alg={args.alg}", f"--env={args.env}", f"--seed={args.seed}"]
-        arguments += [f"--num_timesteps={args.num_timesteps}", *others]
-        names = ["whole", "cut", *(["workers"] if args.ranks == 1 else [])]
+        arguments = [
+            f"--alg={args.alg}",
+            f"--env={args.env}",
+            f"--seed={args.seed}",
+            f"--num_timesteps={args.num_timesteps}",
+            f"--checkpoint_interval={interval}",
+            *others,
+        ]
+        names = ["whole", "cut", "workers"][: 3 if args.ranks == 1 else 2]
         runs = {name: Run(arguments, Path(folder, name), args.ranks) for name in names}
         with contextlib.ExitStack() as stack:
             for run in runs.values():
                 stack.callback(run.stop)
-            bring_chaos(args, **runs)
+            bring_chaos(args, interval / args.num_timesteps, **runs)
 
 
-def bring_chaos(args, whole, cut, workers=None) -> None:
-    """Makes the runs and compares them; raises Failure if they differ."""
+def bring_chaos(args, part, whole, cut, workers=None) -> None:
+    """Makes the runs and compares them.
+
+    Args:
+        args: of the command line.
+        part: of a run, from one checkpoint to the next.
+        whole, cut, workers: runs that have not begun.
+
+    Raises:
+        Failure: if they are not what they should be.
+    """
     rng = random.Random(args.seed)
-    seconds = run_through(whole)
+    start = time.monotonic()
+    whole.start()
+    whole.finish()
+    seconds = time.monotonic() - start
     print(f"the whole run: {seconds:.0f} s", flush=True)
+    delay = part * seconds
+
+    start = time.monotonic()
     moments = draw_moments(args.kills, args.num_timesteps, rng)
-    cut_seconds = run_through_kills(cut, moments, rng)
+    run_through_kills(cut, moments, delay, rng)
+    cut_seconds = time.monotonic() - start
     lost = (cut_seconds - seconds) / args.kills
     print(f"with {args.kills} kills: {cut_seconds:.0f} s, {lost:.1f} s lost to each")
     differing = compare(whole, cut)
+
     if workers is not None:
         moments = draw_moments(args.kills, args.num_timesteps, rng)
-        run_through_lost_workers(workers, moments, rng)
-        check_replacements(whole, workers, args.kills)
+        killed = run_through_lost_workers(workers, moments, delay, rng)
+        check_replacements(whole, workers, killed)
     if differing:
         raise Failure(f"a run that was killed differs in its {' and '.join(differing)}")
 
