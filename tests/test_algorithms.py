@@ -272,6 +272,9 @@ def test_unsupported_spaces_are_named(learn):
         observation_space = gym.spaces.Box(-1, 1, (3,))
         action_space = gym.spaces.Text(3)
 
+        def reset(self, *, seed=None, options=None):
+            return np.zeros(3, np.float32), {}
+
     with pytest.raises(UserTypeError, match=r"action space Text.*not supported"):
         learn(env=OddAction(), network="mlp")
 

@@ -296,7 +296,7 @@ def test_clip_reward_keeps_the_sign():
 
 
 def test_stack_of_wrappers_has_deepminds_order():
-    below = ["Monitor", "Recorder", "MaxAndSkipEnv", "NoopResetEnv"]
+    below = ["Monitor", "Recorder", "CheckedEnv", "MaxAndSkipEnv", "NoopResetEnv"]
     assert classes(make_env(BREAKOUT)) == [
         *["ClipRewardEnv", "WarpFrame", "FireResetEnv", "EpisodicLifeEnv"],
         *below,

@@ -588,7 +588,7 @@ def test_unresumable_vector_env_trains_without_checkpoints(tmp_path):
         learn(env=env, network="mlp", total_timesteps=100, checkpoint_interval=10)
         with pytest.raises(UserError, match="cannot be resumed"):
             learn(env=env, network="mlp", total_timesteps=100, resume="log")
-    assert "No checkpoints" in Path("log/log.txt").read_text()
+    assert "no checkpoints" in Path("log/log.txt").read_text()
     assert not os.path.exists("log/checkpoints")
 
 

@@ -169,8 +169,8 @@ def classes(env):
 
 
 def test_stack_of_wrappers_has_the_order_of_openai_baselines():
-    below = ["Monitor", "Recorder", "TimeLimit", "StochasticFrameSkip"]
-    below += ["OrderEnforcing", "RetroEnv"]
+    below = ["Monitor", "Recorder", "CheckedEnv", "TimeLimit"]
+    below += ["StochasticFrameSkip", "OrderEnforcing", "RetroEnv"]
     with closing(make_env(AIRSTRIKER)) as env:
         assert classes(env) == ["ClipRewardEnv", "WarpFrame", *below]
     with closing(make_env(AIRSTRIKER, wrapper_kwargs={"frame_stack": True})) as env:

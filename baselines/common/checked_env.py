@@ -1,7 +1,6 @@
-"""Gymnasium's contract, checked wherever an environment answers."""
+"""What an environment returns, checked before anything is learned from it."""
 
-import inspect
-import math
+import contextlib
 import reprlib
 
 import gymnasium as gym
@@ -11,18 +10,20 @@ from gymnasium import spaces
 from baselines.common.errors import UserTypeError, UserValueError
 
 STEP_RESULT = "(observation, reward, terminated, truncated, info)"
+LARGEST = float(np.finfo(np.float32).max)  # reward that a VecEnv can hand on
+LONGEST = 150  # characters of a value or space in a message
 
 
 class CheckedEnv(gym.Wrapper):
-    """Refuses what an environment may not return, before anything is trained on it.
+    """Refuses what breaks Gymnasium's contract, and numbers that are not finite.
 
     Bounds of a Box are not checked, as many tasks give them loosely.
 
     Raises:
         UserTypeError: for results of a wrong kind, or an environment without spaces or
             a seed for ``reset``.
-        UserValueError: for observations of another shape or type than the space, values
-            that are not finite, and spaces that change.
+        UserValueError: for observations of another shape or type than the space,
+            numbers that are not finite, and spaces that change.
     """
 
     def __init__(self, env):
@@ -32,116 +33,136 @@ class CheckedEnv(gym.Wrapper):
         for kind in ("observation_space", "action_space"):
             space = getattr(env, kind, None)
             if not isinstance(space, gym.Space):
-                raise self.broken(f"its {kind} is {space!r}, no gymnasium.Space")
-        parameters = inspect.signature(env.unwrapped.reset).parameters.values()
-        if not any(p.name == "seed" or p.kind == p.VAR_KEYWORD for p in parameters):
-            raise self.broken("reset() does not take a seed")
-        self.spaces = env.observation_space, env.action_space
+                raise self.error(
+                    UserTypeError, f"its {kind} is {shown(space)}, no gymnasium.Space"
+                )
+        self.first_spaces = env.observation_space, env.action_space
 
     def reset(self, **kwargs):
-        result = self.env.reset(**kwargs)
         self.num_steps = 0
+        try:
+            result = self.env.reset(**kwargs)
+        except TypeError as error:
+            if "unexpected keyword argument" not in str(error):
+                raise
+            raise self.error(UserTypeError, shortened(str(error))) from error
         if not (isinstance(result, tuple) and len(result) == 2):
-            raise self.broken(
-                f"reset() returned {shown(result)}, expected (observation, info)"
+            raise self.error(
+                UserTypeError,
+                f"reset() returned {shown(result)}, expected (observation, info)",
             )
         obs, info = result
         self.check_info("reset", info)
         for before, now in zip(
-            self.spaces, (self.env.observation_space, self.env.action_space)
+            self.first_spaces, (self.env.observation_space, self.env.action_space)
         ):
-            if now != before:
-                raise self.broken(
-                    f"its space was {before} and is {now} after reset()", UserValueError
+            if now is not before and now != before:
+                raise self.error(
+                    UserValueError,
+                    f"its space was {shown(before)} and is {shown(now)} after reset()",
                 )
-        self.check_observation("reset", self.spaces[0], obs)
+        self.check_observation("reset", self.first_spaces[0], obs)
         return obs, info
 
     def step(self, action):
         result = self.env.step(action)
         self.num_steps += 1
         if not (isinstance(result, tuple) and len(result) == 5):
-            raise self.broken(
-                f"step() returned {shown(result)}, expected {STEP_RESULT}"
+            raise self.error(
+                UserTypeError,
+                f"step() returned {shown(result)}, expected {STEP_RESULT}",
             )
         obs, reward, terminated, truncated, info = result
-        self.check_observation("step", self.spaces[0], obs)
-        if not is_number(reward):
-            raise self.broken(
-                f"step() gave the reward {shown(reward)}, expected one number"
+        self.check_observation("step", self.first_spaces[0], obs)
+        number = to_number(reward)
+        if number is None:
+            raise self.error(
+                UserTypeError,
+                f"step() gave the reward {shown(reward)}, expected one number",
             )
-        if not math.isfinite(reward):
-            raise self.broken(
-                f"step() gave the reward {reward}, expected a finite number",
+        if not abs(number) <= LARGEST:  # Nothing is true of NaN.
+            raise self.error(
                 UserValueError,
+                f"step() gave the reward {shown(reward)}, expected a finite float32",
             )
         for name, flag in (("terminated", terminated), ("truncated", truncated)):
-            if not (is_number(flag) and (flag == 0 or flag == 1)):
-                raise self.broken(
-                    f"step() gave {name} {shown(flag)}, expected true or false"
+            if to_number(flag) not in (0.0, 1.0):
+                raise self.error(
+                    UserTypeError,
+                    f"step() gave {name} {shown(flag)}, expected true or false",
                 )
         self.check_info("step", info)
         return result
 
     def check_info(self, method, info):
         if not isinstance(info, dict):
-            raise self.broken(
-                f"{method}() gave the info {shown(info)}, expected a dict"
+            raise self.error(
+                UserTypeError,
+                f"{method}() gave the info {shown(info)}, expected a dict",
             )
 
     def check_observation(self, method, space, obs):
-        """Raises unless ``obs`` can be put into an array of the space."""
+        """Raises UserValueError unless ``obs`` fits into an array of ``space``."""
         if isinstance(space, spaces.Box):
             fits, parts = fits_box(obs, space), []
         elif isinstance(space, spaces.Dict):
             fits = isinstance(obs, dict) and obs.keys() == space.spaces.keys()
             parts = [(part, obs[key]) for key, part in space.items()] if fits else []
         elif isinstance(space, spaces.Tuple):
-            fits = isinstance(obs, tuple) and len(obs) == len(space)
+            fits = isinstance(obs, (tuple, list)) and len(obs) == len(space)
             parts = zip(space, obs) if fits else []
         else:
             fits, parts = space.contains(obs), []
         if not fits:
-            raise self.broken(
-                f"{method}() gave the observation {shown(obs)}, expected a finite one "
-                f"of {space}",
+            raise self.error(
                 UserValueError,
+                f"{method}() gave the observation {shown(obs)}, expected a finite "
+                f"one of {shown(space)}",
             )
         for part, part_obs in parts:
             self.check_observation(method, part, part_obs)
 
-    def broken(self, how, error=UserTypeError):
+    def error(self, kind, what):
+        """Returns an exception of that kind that says what is wrong, and when."""
         when = f" (step {self.num_steps} of an episode)" if self.num_steps else ""
-        return error(
-            f"environment {self.name} breaks Gymnasium's contract: {how}{when}"
-        )
+        return kind(f"environment {self.name} cannot be used: {what}{when}")
 
 
-def is_number(value) -> bool:
-    """Whether a value is one real number or truth value, not an array with an axis."""
-    if isinstance(value, (int, float, np.number, np.bool_)):
-        return not isinstance(value, np.complexfloating)
-    return (
-        isinstance(value, np.ndarray) and value.ndim == 0 and value.dtype.kind in "biuf"
-    )
+def to_number(value):
+    """Returns one number or truth value as float, infinite if too large; else None."""
+    if type(value) is float:
+        return value
+    if isinstance(value, (str, bytes)) or getattr(value, "ndim", 0):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return float("inf")
+    except (TypeError, ValueError):
+        return None
 
 
 def fits_box(obs, space) -> bool:
-    """Whether an observation has a Box's shape, a type near to its, and no NaN."""
-    try:
-        array = np.asarray(obs)
-    except ValueError:  # rows of different lengths
+    """Whether an observation has a Box's shape, a type near to its, and is finite."""
+    array, dtype = obs, space.dtype
+    if not isinstance(obs, np.ndarray):
+        # Rows of different lengths; integers that are too large.
+        with contextlib.suppress(ValueError, OverflowError):
+            array = np.asarray(obs)
+            if array.dtype.kind in "biu":
+                array = np.asarray(obs, dtype)
+    if not isinstance(array, np.ndarray) or array.shape != space.shape:
         return False
-    if array.shape != space.shape or (
-        array.dtype != space.dtype
-        and not np.can_cast(array.dtype, space.dtype, "same_kind")
-    ):
-        return False
+    if array.dtype != dtype:
+        if not np.can_cast(array.dtype, dtype, "same_kind"):
+            return False
+        with np.errstate(over="ignore"):
+            array = array.astype(dtype)
     return array.dtype.kind != "f" or bool(np.isfinite(array).all())
 
 
 def shown(value) -> str:
-    """Returns a short description for messages."""
+    """Returns a short description for messages, of one line."""
     if isinstance(value, np.ndarray) and value.ndim:
         text = f"of shape {value.shape} and type {value.dtype}"
         if value.dtype.kind == "f" and not np.isfinite(value).all():
@@ -149,4 +170,12 @@ def shown(value) -> str:
         return text
     if isinstance(value, tuple):
         return f"a tuple of {len(value)}"
-    return " ".join(reprlib.repr(value).split())
+    is_space = isinstance(value, gym.Space)
+    return shortened(str(value) if is_space else reprlib.repr(value))
+
+
+def shortened(text) -> str:
+    """Returns a text in one line, without its middle if it is long."""
+    text = " ".join(text.split())
+    half = LONGEST // 2
+    return text if len(text) <= LONGEST else f"{text[:half]} ... {text[-half:]}"

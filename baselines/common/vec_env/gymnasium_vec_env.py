@@ -17,7 +17,7 @@ class GymnasiumVecEnv(VecEnv):
     Raises:
         UserTypeError: under another reset mode, in which the step after an end
             belongs to no episode.
-        UserValueError: from ``step_wait``, for rewards that are not finite.
+        UserValueError: from ``step_wait``, for numbers that are not finite.
     """
 
     def __init__(self, vector_env, seed=None):
@@ -47,12 +47,8 @@ class GymnasiumVecEnv(VecEnv):
 
     def step_wait(self):
         obs, rewards, terminated, truncated, info = self.vector_env.step(self._actions)
-        if not np.isfinite(rewards).all():
-            index = int(np.flatnonzero(~np.isfinite(rewards))[0])
-            raise UserValueError(
-                f"environment {index} gave the reward {rewards[index]}, expected a "
-                "finite number"
-            )
+        check_finite("reward", rewards)
+        check_finite("observation", obs)
         dones = terminated | truncated
         infos = [{} for _ in range(self.num_envs)]
         for i in np.flatnonzero(dones):
@@ -67,3 +63,13 @@ class GymnasiumVecEnv(VecEnv):
 
     def close(self):
         self.vector_env.close()
+
+
+def check_finite(name, values) -> None:
+    """Raises UserValueError unless all values, [N, ...], are finite."""
+    if not np.isfinite(values).all():
+        finite = np.isfinite(values).reshape(len(values), -1).all(axis=1)
+        raise UserValueError(
+            f"environment {np.argmin(finite)} cannot be used: step() gave a {name} "
+            "that is not finite"
+        )
