@@ -8,15 +8,12 @@ saves, plays. An algorithm is any folder ``<name>/<name>.py`` with a function
 import contextlib
 import importlib
 import importlib.util
-import json
 import os
-import platform
 import secrets
 import shlex
 import signal
 import sys
 from argparse import SUPPRESS, ArgumentTypeError, Namespace
-from importlib import metadata
 
 import numpy as np
 
@@ -33,44 +30,18 @@ from baselines.common.envs import (
 )
 from baselines.common.errors import (
     MissingDependency,
-    UserFileError,
     UserTypeError,
     UserValueError,
     suggest,
 )
 from baselines.common.files import check_writable
+from baselines.common.run_config import make_config, read_config, versions
 from baselines.common.vec_env import VecFrameStack, VecNormalize, clip_actions
 
 # What main() itself gives to learn(), from arguments that all algorithms share.
 SHARED = {"env", "network", "seed", "total_timesteps", "load_path", "resume"}
-NOT_KEPT = {"env", "seed", "resume"}  # of these among the settings in config.json
 FRAME_STACK = {"atari": 4, "retro": 4}  # by environment type
 SCALED_REWARDS = {"mujoco"}  # environment types, as in OpenAI Baselines
-FORMAT = 1  # of config.json
-TEXT_OR_NONE = str, type(None)
-KEPT_ARGUMENTS = {  # in config.json, with their types
-    "alg": str,
-    "env": str,
-    "env_type": str,
-    "num_env": int,
-    "num_timesteps": int,
-    "reward_scale": (int, float),
-    "gamestate": TEXT_OR_NONE,
-    "on_worker_failure": str,
-    "seed": int,
-    "save_path": TEXT_OR_NONE,
-    "log_path": TEXT_OR_NONE,
-    "play": bool,
-}
-CONFIG = {  # the rest of it, but for the format
-    "settings": dict,
-    "ranks": int,
-    "command": str,
-    "versions": dict,
-    "log_formats": list,
-    "resumed": list,
-}
-VERSIONS_OF = "tensorflow", "keras", "gymnasium", "ale-py", "stable-retro", "numpy"
 
 
 def main(argv=None):
@@ -96,7 +67,8 @@ def run(argv):
     resume = resume_parser().parse_known_args(argv)[0].resume
     if resume is None:
         args, learn, settings = parse(argv)
-        config, log_formats = make_config(args, settings, argv), None
+        command = command_line(argv)
+        config, log_formats = make_config(args, settings, command), None
     else:
         args, learn, settings, config = parse_resume(argv)
         log_formats = config["log_formats"]
@@ -151,19 +123,6 @@ def hangup_ignored():
         signal.signal(signal.SIGHUP, before)
 
 
-def make_config(args, settings, argv) -> dict:
-    """Returns what a run keeps in its ``config.json``."""
-    return {
-        "format": FORMAT,
-        "arguments": {name: getattr(args, name) for name in KEPT_ARGUMENTS},
-        "settings": settings,
-        "ranks": mpi.size,
-        "command": command_line(argv),
-        "resumed": [],
-        "versions": versions(),
-    }
-
-
 def command_line(argv) -> str:
     return shlex.join(["python", "-m", "baselines.run", *argv])
 
@@ -208,45 +167,6 @@ def parse_resume(argv):
     if list_manifests(os.path.join(os.path.dirname(path), "checkpoints")):
         settings["load_path"] = None  # The checkpoint has the newer weights.
     return args, import_learn(find_algorithm(args.alg)), settings, config
-
-
-def read_config(folder) -> dict:
-    """Returns what ``make_config`` made, from a run's folder.
-
-    Raises:
-        UserFileError: if there is none.
-        UserValueError: if it is damaged, or of another version.
-    """
-    path = os.path.join(os.path.expanduser(folder), "config.json")
-    if not os.path.isfile(path):
-        raise UserFileError(f"there is no run to resume in {folder}: no file {path}")
-    try:
-        with open(path) as file:
-            config = json.load(file)
-        whole = config["format"] != FORMAT or is_config(config)
-    except OSError as error:
-        raise UserFileError(f"cannot read {path}: {error.strerror}") from None
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        whole = False
-    if not whole:
-        raise UserValueError(f"{path} is damaged")
-    if config["format"] != FORMAT:
-        raise UserValueError(
-            f"cannot resume {folder}: its format is {config['format']}, not {FORMAT}"
-        )
-    return config
-
-
-def is_config(config) -> bool:
-    """Whether a JSON value has all that ``make_config`` makes, of the same types."""
-    arguments, settings = config["arguments"], config["settings"]
-    return (
-        all(isinstance(config[key], kind) for key, kind in CONFIG.items())
-        and arguments.keys() == KEPT_ARGUMENTS.keys()
-        and all(isinstance(arguments[k], kind) for k, kind in KEPT_ARGUMENTS.items())
-        and isinstance(settings["total_timesteps"], int)
-        and not settings.keys() & NOT_KEPT
-    )
 
 
 def resume_parser():
@@ -538,17 +458,6 @@ def build_env(spec, env_type, **kwargs):
         # Its gamma is 0.99 whatever the algorithm's is, as in OpenAI Baselines.
         env = VecNormalize(env, ob=False)
     return env
-
-
-def versions() -> dict:
-    """Returns the versions that a result may depend on."""
-    found = {"python": platform.python_version(), "baselines": baselines.__version__}
-    for name in VERSIONS_OF:
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            found[name] = None
-    return found
 
 
 def tell_what_next(config, model_path) -> None:

@@ -35,6 +35,7 @@ from baselines.common.envs import find_spec
 from baselines.common.errors import UserValueError
 from baselines.common.files import check_writable
 from baselines.common.mpi import available_cores
+from baselines.common.run_config import versions
 from baselines.common.vec_env import VecEnvWrapper
 
 PEERS = {"sb3": StableBaselines3Peer, "ale": AlePeer}
@@ -431,7 +432,7 @@ def main(argv=None):
                 ),
                 "cores": available_cores(),
                 "machine": platform.processor() or platform.machine(),
-                "versions": run.versions(),
+                "versions": versions(),
                 "settings": bench.settings,
             }
             with open(args.json, "w") as file:
