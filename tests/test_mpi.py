@@ -3,7 +3,6 @@
 import csv
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -16,6 +15,7 @@ import psutil
 import pytest
 
 from baselines import run
+from baselines.bench.chaos import find_mpiexec
 from baselines.common import mpi
 from baselines.common.checkpoint import check_ranks, list_manifests
 from baselines.common.errors import UserValueError
@@ -37,10 +37,8 @@ def empty_folder(tmp_path, monkeypatch):
 
 def mpiexec(arguments, ranks=2):
     """Starts Python with these arguments as so many ranks."""
-    beside = os.path.join(os.path.dirname(sys.executable), "mpiexec")
-    launcher = beside if os.path.exists(beside) else shutil.which("mpiexec")
     return subprocess.Popen(
-        [launcher, "-n", str(ranks), sys.executable, *arguments],
+        [find_mpiexec(), "-n", str(ranks), sys.executable, *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
