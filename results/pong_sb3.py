@@ -2,9 +2,9 @@
 
     python results/pong_sb3.py ALG NUM_TIMESTEPS FOLDER
 
-Needs pip install stable-baselines3. ALG is a2c or ppo2, with the preset for Atari. Writes a row of FOLDER/progress.csv for
-each 16,000 agent steps and keeps the model for each 96,000; started again with the same
-arguments, it goes on from there, with new games.
+ALG is a2c or ppo2, with the preset for Atari; needs pip install stable-baselines3.
+Writes a row of FOLDER/progress.csv for each 16,000 agent steps and keeps the model for
+each 96,000. Started again with the same arguments, it goes on there, with new games.
 """
 
 import csv

@@ -21,7 +21,9 @@ BENCH_COMMANDS = re.findall(
 )
 CHAOS_COMMANDS = re.findall(r"python -m baselines\.bench\.chaos (.*?)`", README)
 SOURCES = "".join(
-    path.read_text() for path in sorted(Path(run.__file__).parent.rglob("*.py"))
+    path.read_text()
+    for path in sorted(Path(run.__file__).parent.rglob("*.py"))
+    if path.parent.name != "bench"  # which reads what the others write
 )
 SNIPPETS = re.findall(r"^```python\n(.*?)^```", README, re.M | re.S)
 
