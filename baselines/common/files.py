@@ -28,7 +28,8 @@ def replace_file(path, data) -> None:
         try:
             with open(temporary, "wb") as stream:
                 stream.write(data)
-                sync_file(stream)
+                stream.flush()
+                os.fsync(stream.fileno())
             os.replace(temporary, path)
             sync_folder(os.path.dirname(path))
         except BaseException:
@@ -38,12 +39,14 @@ def replace_file(path, data) -> None:
 
 
 def sync_folder(path) -> None:
-    """Returns when the names of a folder's files are on the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    """Returns when the names of a folder's files are on the disk, where that can be."""
+    # Some file systems take no fsync of folders; the files themselves are written.
+    with contextlib.suppress(OSError):
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def open_text(path, size=None):
@@ -64,8 +67,9 @@ def open_text(path, size=None):
 
 def sync_file(file) -> None:
     """Returns when all that was written to an open file is on the disk."""
-    file.flush()
-    os.fsync(file.fileno())
+    with full_disk_told(file.name):
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def synced_size(file) -> int:
