@@ -9,9 +9,9 @@ weights, bit for bit. A third loses a random worker process at each of as many m
 and has to go on without help. With ``--ranks=2`` there are two runs of so many MPI
 ranks, and it is a random rank that is killed, which has to end all of them.
 
-Arguments that are not its own are those of ``baselines.run``. Checkpoints come four
-times to each kill, unless ``--checkpoint_interval`` says otherwise, and at least one
-lies between two kills, so that each resumes from another.
+Arguments that are not its own are those of ``baselines.run``. Four checkpoints or more
+come to each kill, unless ``--checkpoint_interval`` says otherwise. At least one lies
+between two kills, so that each part begins at another.
 """
 
 import contextlib
@@ -39,7 +39,7 @@ except ImportError:
     psutil = None
 
 PATIENCE = 20  # seconds in which the loss of a rank has to end all of them
-LONGEST = 3600  # seconds without what is waited for
+LONGEST = 1800  # seconds without a new checkpoint
 IGNORED = {"fps"}  # columns that tell the time
 ITS_OWN = "--log_path", "--save_path", "--resume"  # arguments that the bench chooses
 
@@ -72,27 +72,37 @@ class Run:
         command = [sys.executable, "-m", "baselines.run", *arguments]
         if self.ranks > 1:
             command = [find_mpiexec(), "-n", str(self.ranks), *command]
+        environ = {k: v for k, v in os.environ.items() if k != "OPENAI_LOG_FORMAT"}
         with open(self.errors, "w") as errors:
             self.process = subprocess.Popen(
-                command, stdout=subprocess.DEVNULL, stderr=errors
+                command, stdout=subprocess.DEVNULL, stderr=errors, env=environ
             )
 
     def wait_until(self, condition) -> None:
-        """Waits until a function of no arguments is true.
+        """Waits until a function of no arguments is true, or the run has ended.
 
         Raises:
-            Failure: if the run ends before, or it takes too long.
+            Failure: if the run stands still.
         """
-        deadline = time.monotonic() + LONGEST
-        while not condition():
-            if self.process.poll() is not None or time.monotonic() > deadline:
-                raise self.failure("did not come to where it was to be killed")
+        newest, since = self.newest_checkpoint(), time.monotonic()
+        while not condition() and self.process.poll() is None:
             time.sleep(0.02)
+            if self.newest_checkpoint() != newest:
+                newest, since = self.newest_checkpoint(), time.monotonic()
+            if time.monotonic() - since > LONGEST:
+                raise self.failure(f"had no checkpoint in {LONGEST} s")
 
-    def wait_for_checkpoint(self, num_timesteps) -> None:
-        """Waits for a new checkpoint, after so many agent steps or more."""
+    def wait_for_moment(self, num_timesteps, delay) -> None:
+        """Waits for a new checkpoint after so many agent steps, and then some seconds.
+
+        Raises:
+            Failure: if the run ends before.
+        """
         least = max(num_timesteps, self.newest_checkpoint() + 1)
         self.wait_until(lambda: self.newest_checkpoint() >= least)
+        time.sleep(delay)
+        if self.process.poll() is not None:
+            raise self.failure("ended before its next kill")
 
     def wait_for_replacements(self, count) -> None:
         """Waits until so many workers have been replaced since it began."""
@@ -100,8 +110,7 @@ class Run:
 
     def finish(self) -> None:
         """Waits for its end; raises Failure unless it is a good one."""
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self.process.wait(LONGEST)
+        self.wait_until(lambda: False)
         if self.process.returncode != 0:
             raise self.failure("did not come to its end")
 
@@ -127,30 +136,32 @@ class Run:
         """Kills its process, or one of its ranks; returns what was killed.
 
         Raises:
-            Failure: if it has ended, or the other ranks go on.
+            Failure: if the other ranks go on.
         """
-        if self.process.poll() is not None:
-            raise self.failure("ended before it could be killed")
         if self.ranks == 1:
             self.process.kill()
             self.process.wait()
             return "the run"
         ranks = self.children("baselines.run")
+        if not ranks:
+            raise self.failure("has no ranks that could be killed")
         rng.choice(ranks).kill()
-        _, going_on = psutil.wait_procs([*ranks, self.process], PATIENCE)
-        if going_on:
-            raise self.failure(
-                f"goes on {PATIENCE} s after one of its ranks was killed"
-            )
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(PATIENCE)
+        _, alive = psutil.wait_procs(ranks, PATIENCE)
+        if self.process.poll() is None or any(map(is_running, alive)):
+            raise self.failure(f"goes on {PATIENCE} s after a rank was killed")
         return f"one of {len(ranks)} ranks"
 
     def stop(self) -> None:
         """Ends what may still be running."""
         if self.process is not None and self.process.poll() is None:
-            for child in self.children(""):
-                child.kill()
+            children = self.children("")
             self.process.kill()
             self.process.wait()
+            for child in children:
+                with contextlib.suppress(psutil.Error):
+                    child.kill()
 
     def newest_checkpoint(self) -> int:
         """Returns the agent steps of its newest checkpoint, 0 if there is none."""
@@ -185,6 +196,14 @@ class Run:
         return {name: value.tobytes() for name, value in tensors.items()}
 
 
+def is_running(process) -> bool:
+    """Whether a process is more than an entry that nobody has taken note of."""
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
 def find_mpiexec() -> str:
     """Returns the launcher that was installed beside this Python, else any."""
     beside = os.path.join(os.path.dirname(sys.executable), "mpiexec")
@@ -211,8 +230,7 @@ def run_through_kills(run, moments, delay, rng) -> None:
     """
     for number, moment in enumerate(moments, 1):
         run.start()
-        run.wait_for_checkpoint(moment)
-        time.sleep(rng.uniform(0, delay))
+        run.wait_for_moment(moment, rng.uniform(0, delay))
         what = run.kill(rng)
         print(
             f"kill {number}: {what}, newest checkpoint at {run.newest_checkpoint()} "
@@ -232,8 +250,7 @@ def run_through_lost_workers(run, moments, delay, rng) -> int:
     run.start()
     for number, moment in enumerate(moments, 1):
         # A worker that has not yet made a step is not replaced again.
-        run.wait_for_checkpoint(moment)
-        time.sleep(rng.uniform(0, delay))
+        run.wait_for_moment(moment, rng.uniform(0, delay))
         workers = run.children("worker.py")
         if not workers:
             print("there are no worker processes that could be killed")
@@ -316,7 +333,12 @@ def main(argv=None):
             raise MissingDependency("processes are found by psutil: pip install psutil")
         if any(word.split("=")[0] in ITS_OWN for word in others):
             raise UserValueError(f"the bench itself chooses {', '.join(ITS_OWN)}")
-        interval = args.checkpoint_interval or args.num_timesteps // (4 * args.kills)
+        interval = args.checkpoint_interval
+        interval = interval or args.num_timesteps // (4 * args.kills + 8)
+        if interval == 0:
+            raise UserValueError(
+                f"{args.num_timesteps} agent steps are too few for {args.kills} kills"
+            )
         print("python -m baselines.bench.chaos", shlex.join(argv), flush=True)
         arguments = [
             f"--alg={args.alg}",
@@ -331,15 +353,15 @@ def main(argv=None):
         with contextlib.ExitStack() as stack:
             for run in runs.values():
                 stack.callback(run.stop)
-            bring_chaos(args, interval / args.num_timesteps, **runs)
+            bring_chaos(args, interval, **runs)
 
 
-def bring_chaos(args, part, whole, cut, workers=None) -> None:
+def bring_chaos(args, interval, whole, cut, workers=None) -> None:
     """Makes the runs and compares them.
 
     Args:
         args: of the command line.
-        part: of a run, from one checkpoint to the next.
+        interval: agent steps from one checkpoint to the next.
         whole, cut, workers: runs that have not begun.
 
     Raises:
@@ -348,10 +370,13 @@ def bring_chaos(args, part, whole, cut, workers=None) -> None:
     rng = random.Random(args.seed)
     start = time.monotonic()
     whole.start()
+    whole.wait_until(whole.newest_checkpoint)
+    first, begun = whole.newest_checkpoint(), time.monotonic()
     whole.finish()
-    seconds = time.monotonic() - start
+    end = time.monotonic()
+    seconds = end - start
     print(f"the whole run: {seconds:.0f} s", flush=True)
-    delay = part * seconds
+    delay = interval * (end - begun) / (whole.newest_checkpoint() - first or 1)
 
     start = time.monotonic()
     moments = draw_moments(args.kills, args.num_timesteps, rng)
