@@ -10,6 +10,7 @@ import pickle
 import random
 import resource
 import shutil
+import sys
 from fractions import Fraction
 from pathlib import Path
 
@@ -37,7 +38,7 @@ def empty_folder(tmp_path, monkeypatch):
 
 def files_here():
     files = (path for path in Path().rglob("*") if not path.is_dir())
-    return {str(path): path.lstat().st_size for path in files}
+    return {str(x): x.read_bytes() if x.is_file() else None for x in files}
 
 
 @contextlib.contextmanager
@@ -163,7 +164,10 @@ ENVIRONMENTS = {
         lambda: Broken(spaces.Box(np.arange(-99, 0.0), np.arange(1, 100.0)), 5),
         ["the observation 5", "Box(", " ... "],
     ),
-    "list for an image": (lambda: Broken(IMAGE, [300] * 64), ["[300, 300"]),
+    "number beyond uint8": (
+        lambda: Broken(IMAGE, np.full((8, 8, 1), 300)),
+        ["type int64", "uint8"],
+    ),
     "complex observation": (lambda: Broken(first=GOOD * 1j), ["type complex64"]),
     "image of floats": (lambda: Broken(IMAGE, FLOAT_IMAGE), ["type float64", "uint8"]),
     "Discrete out of range": (lambda: Broken(spaces.Discrete(3), 3), ["Discrete(3)"]),
@@ -178,7 +182,7 @@ ENVIRONMENTS = {
     ),
     "part of another shape": (
         lambda: Broken(spaces.Dict(PARTS), {"a": 1, "b": np.zeros(3)}),
-        ["of shape (3,)", "(2,)"],
+        ["reset(), part 'b', gave", "of shape (3,)", "(2,)"],
     ),
     "Tuple too short": (
         lambda: Broken(spaces.Tuple([BOX, BOX]), (GOOD,)),
@@ -282,7 +286,7 @@ def test_numbers_of_a_gymnasium_vector_env(place, name):
         gym.vector.SyncVectorEnv([CounterEnv, Bad], autoreset_mode=same_step)
     )
     env.reset()
-    with one_sentence(f"environment 1 cannot be used: step() gave a {name}", "finite"):
+    with one_sentence(f"environment 1 cannot be used: it gave a {name}", "finite"):
         env.step([0, 0])
 
 
@@ -295,8 +299,8 @@ def test_an_environment_that_raises_here_is_told_by_its_index():
     env.reset()
     with pytest.raises(RuntimeError, match="gearbox") as error:
         env.step([0, 0])
-    notes = getattr(error.value, "__notes__", ["environment 1 of 2"])
-    assert "environment 1 of 2" in notes[0]
+    if hasattr(error.value, "add_note"):  # since Python 3.11
+        assert "environment 1 of 2" in error.value.__notes__[0]
 
 
 class Exploit:
@@ -355,8 +359,8 @@ HOSTILE_RUNS = {
         ["is damaged"],
     ),
     "config of another version": (
-        lambda: edited(CONFIG, format=2),
-        ["its format is 2, not 1"],
+        lambda: edited(CONFIG, format=1),
+        ["its format is 1, not 2"],
     ),
     "config of another kind": (lambda: edited(CONFIG, ranks="x"), ["is damaged"]),
     "config with an odd place": (lambda: edited(CONFIG, env=5), ["is damaged"]),
@@ -484,7 +488,10 @@ def test_a_thousand_damaged_models_are_refused():
 
 @contextlib.contextmanager
 def little_more_memory(size):
-    """Raises MemoryError in a block that needs so many bytes more at once."""
+    """Raises MemoryError in a block that needs so many bytes more at once, on Linux."""
+    if sys.platform != "linux":
+        yield
+        return
     limits = resource.getrlimit(resource.RLIMIT_AS)
     now = psutil.Process().memory_info().vms
     resource.setrlimit(resource.RLIMIT_AS, (int(now + size), limits[1]))

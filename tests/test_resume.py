@@ -463,7 +463,7 @@ def test_what_does_not_fit_is_refused_and_nothing_is_cut(capsys):
     assert "CartPole-v1, this run has CartPole-v0" in error_of(capsys, "--resume=cut")
     edit_config(env="CartPole-v1", format=99)
     assert "its format is 99" in error_of(capsys, "--resume=cut")
-    edit_config(format=1)
+    edit_config(format=2)
     assert Path("cut/progress.csv").read_bytes() == kept
     Path("cut/config.json").write_text("{")
     assert "config.json is damaged" in error_of(capsys, "--resume=cut")

@@ -1,6 +1,5 @@
 """What an environment returns, checked before anything is learned from it."""
 
-import contextlib
 import reprlib
 
 import gymnasium as gym
@@ -43,7 +42,7 @@ class CheckedEnv(gym.Wrapper):
         try:
             result = self.env.reset(**kwargs)
         except TypeError as error:
-            if "unexpected keyword argument" not in str(error):
+            if "reset() got an unexpected keyword argument" not in str(error):
                 raise
             raise self.error(UserTypeError, shortened(str(error))) from error
         if not (isinstance(result, tuple) and len(result) == 2):
@@ -56,12 +55,12 @@ class CheckedEnv(gym.Wrapper):
         for before, now in zip(
             self.first_spaces, (self.env.observation_space, self.env.action_space)
         ):
-            if now is not before and now != before:
+            if not alike(before, now):
                 raise self.error(
                     UserValueError,
                     f"its space was {shown(before)} and is {shown(now)} after reset()",
                 )
-        self.check_observation("reset", self.first_spaces[0], obs)
+        self.check_observation("reset()", self.first_spaces[0], obs)
         return obs, info
 
     def step(self, action):
@@ -73,7 +72,7 @@ class CheckedEnv(gym.Wrapper):
                 f"step() returned {shown(result)}, expected {STEP_RESULT}",
             )
         obs, reward, terminated, truncated, info = result
-        self.check_observation("step", self.first_spaces[0], obs)
+        self.check_observation("step()", self.first_spaces[0], obs)
         number = to_number(reward)
         if number is None:
             raise self.error(
@@ -101,26 +100,26 @@ class CheckedEnv(gym.Wrapper):
                 f"{method}() gave the info {shown(info)}, expected a dict",
             )
 
-    def check_observation(self, method, space, obs):
+    def check_observation(self, where, space, obs):
         """Raises UserValueError unless ``obs`` fits into an array of ``space``."""
         if isinstance(space, spaces.Box):
             fits, parts = fits_box(obs, space), []
         elif isinstance(space, spaces.Dict):
             fits = isinstance(obs, dict) and obs.keys() == space.spaces.keys()
-            parts = [(part, obs[key]) for key, part in space.items()] if fits else []
+            parts = space.items() if fits else []
         elif isinstance(space, spaces.Tuple):
             fits = isinstance(obs, (tuple, list)) and len(obs) == len(space)
-            parts = zip(space, obs) if fits else []
+            parts = enumerate(space) if fits else []
         else:
             fits, parts = space.contains(obs), []
         if not fits:
             raise self.error(
                 UserValueError,
-                f"{method}() gave the observation {shown(obs)}, expected a finite "
-                f"one of {shown(space)}",
+                f"{where} gave the observation {shown(obs)}, expected a finite one of "
+                f"{shown(space)}",
             )
-        for part, part_obs in parts:
-            self.check_observation(method, part, part_obs)
+        for key, part in parts:
+            self.check_observation(f"{where}, part {key!r},", part, obs[key])
 
     def error(self, kind, what):
         """Returns an exception of that kind that says what is wrong, and when."""
@@ -142,22 +141,29 @@ def to_number(value):
         return None
 
 
+def alike(before, now) -> bool:
+    """Whether two spaces are the same, but for the bounds of a Box."""
+    if isinstance(before, spaces.Box) and isinstance(now, spaces.Box):
+        return (before.shape, before.dtype) == (now.shape, now.dtype)
+    return before == now
+
+
 def fits_box(obs, space) -> bool:
-    """Whether an observation has a Box's shape, a type near to its, and is finite."""
-    array, dtype = obs, space.dtype
-    if not isinstance(obs, np.ndarray):
-        # Rows of different lengths; integers that are too large.
-        with contextlib.suppress(ValueError, OverflowError):
-            array = np.asarray(obs)
-            if array.dtype.kind in "biu":
-                array = np.asarray(obs, dtype)
-    if not isinstance(array, np.ndarray) or array.shape != space.shape:
+    """Whether an observation has a Box's shape, its type holds it, and it is finite."""
+    try:
+        array = np.asarray(obs)
+    except ValueError:  # rows of different lengths
         return False
-    if array.dtype != dtype:
-        if not np.can_cast(array.dtype, dtype, "same_kind"):
+    if array.shape != space.shape:
+        return False
+    if array.dtype != space.dtype:
+        if array.dtype.kind not in ("biuf" if space.dtype.kind == "f" else "biu"):
             return False
         with np.errstate(over="ignore"):
-            array = array.astype(dtype)
+            converted = array.astype(space.dtype)
+        if space.dtype.kind != "f" and (converted != array).any():
+            return False
+        array = converted
     return array.dtype.kind != "f" or bool(np.isfinite(array).all())
 
 

@@ -34,7 +34,7 @@ from baselines.common.files import replace_file
 from baselines.common.tensors import load_tensors, save_tensors
 from baselines.common.vec_env import VecEnvWrapper
 
-FORMAT = 1
+FORMAT = 2
 METADATA = {
     "description": dict,
     "num_timesteps": int,

@@ -290,7 +290,7 @@ def as_vec_env(env, seed=None) -> VecEnv:
         return VecMonitor(GymnasiumVecEnv(env, seed))
     if isinstance(env, gym.Env):
         recorded = has_wrapper(env, Recorder)
-        env = env if recorded else flatten_observations(CheckedEnv(env))
+        env = flatten_observations(env if recorded else CheckedEnv(env))
         env.reset(seed=seed)
         venv = DummyVecEnv([lambda: env])
         # A Monitor inside knows more: raw rewards, and games of several lives.

@@ -9,7 +9,7 @@ from baselines import __version__
 from baselines.common import mpi
 from baselines.common.errors import UserFileError, UserValueError
 
-FORMAT = 1
+FORMAT = 2
 TEXT_OR_NONE = str, type(None)
 ARGUMENTS = {  # of baselines.run that are kept, with their types
     "alg": str,

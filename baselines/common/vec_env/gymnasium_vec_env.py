@@ -17,7 +17,8 @@ class GymnasiumVecEnv(VecEnv):
     Raises:
         UserTypeError: under another reset mode, in which the step after an end
             belongs to no episode.
-        UserValueError: from ``step_wait``, for numbers that are not finite.
+        UserValueError: from ``reset`` and ``step_wait``, for numbers that are not
+            finite.
     """
 
     def __init__(self, vector_env, seed=None):
@@ -40,6 +41,7 @@ class GymnasiumVecEnv(VecEnv):
     def reset(self):
         obs, _ = self.vector_env.reset(seed=self._seed)
         self._seed = None
+        check_finite("first observation", obs)
         return np.array(obs)
 
     def step_async(self, actions):
@@ -50,8 +52,12 @@ class GymnasiumVecEnv(VecEnv):
         check_finite("reward", rewards)
         check_finite("observation", obs)
         dones = terminated | truncated
+        ended = np.flatnonzero(dones)
+        if ended.size:
+            last_obs = np.stack(info["final_obs"][ended])
+            check_finite("last observation", last_obs, ended)
         infos = [{} for _ in range(self.num_envs)]
-        for i in np.flatnonzero(dones):
+        for i in ended:
             infos[i] = {
                 "terminal_observation": info["final_obs"][i],
                 "TimeLimit.truncated": bool(truncated[i] and not terminated[i]),
@@ -65,11 +71,21 @@ class GymnasiumVecEnv(VecEnv):
         self.vector_env.close()
 
 
-def check_finite(name, values) -> None:
-    """Raises UserValueError unless all values, [N, ...], are finite."""
-    if not np.isfinite(values).all():
-        finite = np.isfinite(values).reshape(len(values), -1).all(axis=1)
+def check_finite(name, values, indices=None) -> None:
+    """Raises UserValueError unless values of environments are finite float32.
+
+    Args:
+        name: what they are.
+        values: [N, ...].
+        indices: [N] of the environments; None if these are all.
+    """
+    if values.dtype.kind != "f":
+        return
+    with np.errstate(over="ignore"):
+        finite = np.isfinite(values.astype(np.float32))
+    if not finite.all():
+        bad = np.argmin(finite.reshape(len(values), -1).all(axis=1))
         raise UserValueError(
-            f"environment {np.argmin(finite)} cannot be used: step() gave a {name} "
-            "that is not finite"
+            f"environment {bad if indices is None else indices[bad]} cannot be used: "
+            f"it gave a {name} that is not finite"
         )
