@@ -140,6 +140,16 @@ def test_variance_of_noisy_layers():
     np.testing.assert_allclose(moved.mean(axis=0), 0, atol=0.01)
 
 
+def test_noisy_layers_begin_with_weights_and_biases_of_their_own():
+    layer = NoisyDense(50)
+    layer.build((None, 100))
+    bias, kernel = np.asarray(layer.bias), np.asarray(layer.kernel)
+    # 100 inputs: uniform in ±0.1
+    for numbers in (bias, kernel):
+        assert 0.09 < np.abs(numbers).max() <= 0.1
+    assert abs(np.corrcoef(bias, kernel[0])[0, 1]) < 0.5
+
+
 def test_dueling_advantages_have_no_mean():
     model = q_function(dueling=True)
     obs = np.random.default_rng(0).uniform(-1, 1, (5, 3)).astype(np.float32)

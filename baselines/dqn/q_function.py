@@ -267,10 +267,11 @@ class NoisyDense(keras.layers.Layer):
         self.inputs = input_shape[-1]
         self.noise_size = self.inputs + self.units
         bound = self.inputs**-0.5
-        uniform = keras.initializers.RandomUniform(-bound, bound)
         constant = keras.initializers.Constant(self.SIGMA * bound)
         shapes = {"kernel": (self.inputs, self.units), "bias": (self.units,)}
         for name, shape in shapes.items():
+            # One that both shared would draw the same numbers for both.
+            uniform = keras.initializers.RandomUniform(-bound, bound)
             mean = self.add_weight(shape=shape, initializer=uniform, name=name)
             sigma = self.add_weight(
                 shape=shape, initializer=constant, name=f"{name}_sigma"
