@@ -418,18 +418,25 @@ def check_fits(transitions, size) -> None:
         )
 
 
-def available_memory() -> int:
-    """Returns how many bytes this process may still take, as far as can be known."""
+def available_memory(container=Path("/sys/fs/cgroup")) -> int:
+    """Returns how many bytes this process may still take, as far as can be known.
+
+    Args:
+        container: folder in which the kernel tells of a container's memory.
+    """
     try:
         with open("/proc/meminfo") as file:
             lines = dict(line.split(":", 1) for line in file)
         available = int(lines["MemAvailable"].split()[0]) * 1024
     except (OSError, KeyError):  # not on Linux
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    with contextlib.suppress(OSError, ValueError):  # the limit of a container
-        limit, used = (
-            int(Path(f"/sys/fs/cgroup/memory.{name}").read_text())
-            for name in ("max", "current")
+    with contextlib.suppress(OSError, ValueError, KeyError):  # There may be no limit.
+        limit, used, statistics = (
+            (container / f"memory.{name}").read_text()
+            for name in ("max", "current", "stat")
         )
-        available = min(available, limit - used)
+        statistics = dict(line.split() for line in statistics.splitlines())
+        # Files that were read or written, such as checkpoints, give way when needed.
+        used = int(used) - int(statistics["inactive_file"])
+        available = min(available, int(limit) - used)
     return available
