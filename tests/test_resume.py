@@ -137,6 +137,34 @@ def test_interrupted_dqn_goes_on_as_if_it_had_not_been(alg, settings, monkeypatc
     assert results("cut") == results("whole")
 
 
+def test_segments_of_a_replay_memory_stay_while_a_manifest_names_them(monkeypatch):
+    monkeypatch.setattr("baselines.common.replay_buffer.SEGMENT_SIZE", 50)
+    arguments = "--alg=dqn --env=CartPole-v1 --num_env=2 --num_timesteps=1600 --seed=1 "
+    arguments += "--buffer_size=300 --learning_starts=300 --checkpoint_interval=200 "
+    run.main(f"{arguments} --print_freq=5 --log_path=whole".split())
+    newest, before = (
+        json.loads(Path("whole", "checkpoints", f"{steps:012d}.json").read_text())
+        for steps in (1600, 1400)
+    )
+    named = [set(newest["segments"]), set(before["segments"])]
+    # 300 transitions, in segments of 50 that begin and end between two of them
+    assert all(6 <= len(names) <= 7 for names in named)
+    assert len(named[0] - named[1]) == 200 // 50
+    assert segments_in("whole") == named[0] | named[1]
+    with killed_after(800):  # as the last checkpoint is written
+        run.main(f"{arguments} --print_freq=5 --log_path=cut".split())
+    flip_a_bit(f"cut/checkpoints/{max(named[0])}")
+    run.main(["--resume=cut"])
+    assert "damaged; resumed from the one before it" in Path("cut/log.txt").read_text()
+    assert results("cut") == results("whole")
+    assert segments_in("cut") == named[0] | named[1]
+
+
+def segments_in(folder):
+    names = {path.name for path in Path(folder, "checkpoints").glob("memory-*")}
+    return {name for name in names if name.endswith(".safetensors")}
+
+
 class Parts(gym.Env):
     """CartPole that shows its state in parts."""
 
