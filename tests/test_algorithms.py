@@ -122,7 +122,7 @@ def test_defaults_are_arguments_of_learn(alg, learn, env_type):
     assert set(defaults) <= set(inspect.signature(learn).parameters)
 
 
-def test_callback_is_called_once_an_update_and_stops(learn, small):
+def test_callback_is_called_at_even_intervals_and_stops(learn, small):
     seen = []
 
     def callback(local_variables, global_variables):

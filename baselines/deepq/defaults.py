@@ -4,7 +4,7 @@ from baselines.dqn import defaults
 
 
 def atari():
-    # OpenAI Baselines' deepq/defaults.py; its learning_starts and buffers are dqn's.
+    # OpenAI Baselines' deepq/defaults.py, but for dqn's larger memory.
     return dict(
         defaults.atari(),
         network="conv_only",
