@@ -7,11 +7,12 @@ from gymnasium import spaces
 from keras import ops
 from white_images import Peak, on_white_images
 
-from baselines import logger
+from baselines import logger, rainbow
 from baselines.common import mpi
 from baselines.common.envs import make_env, make_vec_env
 from baselines.common.errors import UserTypeError, UserValueError
 from baselines.common.models import cnn_small
+from baselines.common.replay_buffer import PrioritizedReplayBuffer, Transitions
 from baselines.common.tensors import load_tensors
 from baselines.common.vec_env import (
     DummyVecEnv,
@@ -42,6 +43,9 @@ VECTOR = spaces.Box(-1, 1, (3,), np.float32)
 def no_log():
     with logger.scoped_configure(None, []):
         yield
+
+
+TWICE = keras.Sequential([keras.layers.Dense(4)])
 
 
 def floats(*values):
@@ -242,19 +246,88 @@ def test_numbers_do_not_depend_on_what_happens_meanwhile():
         np.testing.assert_array_equal(value, in_turn[name])
 
 
-def test_large_batch_makes_one_step_of_those_due():
-    shapes = []
+def local_names(**settings):
+    """Returns learn()'s local variables after its last step."""
+    names = {}
+    settings = {"env": cartpoles(), "network": "mlp", "seed": 0} | settings
+    learn(**settings, callback=lambda now, _: names.update(now))
+    return names
+
+
+@pytest.mark.parametrize(
+    ("large_batch", "shape", "optimizer_steps"),
+    [(False, (2, 5), 10), (True, (1, 10), 5)],
+)
+def test_large_batch_makes_one_step_of_those_due(large_batch, shape, optimizer_steps):
+    settings = dict(total_timesteps=80, learning_starts=40, batch_size=5, train_freq=4)
+    names = local_names(**settings, env=cartpoles(8), large_batch=large_batch)
+    assert names["transitions"].actions.shape == shape
+    assert int(names["optimizer"].iterations) == optimizer_steps
+
+
+@pytest.mark.parametrize("double_q", [False, True])
+def test_trained_by_targets_of_the_target_network(double_q):
+    settings = dict(total_timesteps=400, learning_starts=50, lr=1e-2, double_q=double_q)
+    names = local_names(**settings, target_network_update_freq=1000)
+    batch = Transitions(*(field[0] for field in names["transitions"]))
+    noise = names["noise"][0]
+    online, target = (
+        np.asarray(names[name](batch.next_obs, noise[:1]))[..., 0]
+        for name in ("model", "target")
+    )
+    assert (online.argmax(axis=1) != target.argmax(axis=1)).any()
+    best = (online if double_q else target).argmax(axis=1)
+    following = target[np.arange(32), best]
+    values = np.asarray(names["model"](batch.obs, noise[:1]))[..., 0]
+    errors = values[np.arange(32), batch.actions] - (
+        batch.returns + batch.discounts * following
+    )
+    huber = np.where(abs(errors) < 1, errors**2 / 2, abs(errors) - 0.5)
+    loss, _ = names["loss"]((batch, noise))
+    assert float(loss) == pytest.approx(huber.mean(), rel=1e-5)
+
+
+@pytest.mark.parametrize("num_envs", [1, 8])
+def test_target_network_is_copied_at_its_times(num_envs):
+    copied, before = [], None
 
     def callback(names, _):
-        if "transitions" in names:
-            shapes.append(names["transitions"].actions.shape)
-        return False
+        nonlocal before
+        now = [variable.numpy() for variable in names["target"].variables]
+        if before and any((x != y).any() for x, y in zip(now, before)):
+            copied.append(names["num_timesteps"])
+        before = now
 
-    settings = dict(network="mlp", total_timesteps=80, learning_starts=40, batch_size=5)
-    settings |= dict(env=cartpoles(8), train_freq=4, callback=callback)
-    learn(**settings)
-    learn(**settings, large_batch=True)
-    assert set(shapes) == {(2, 5), (1, 10)}
+    learn(
+        env=cartpoles(num_envs),
+        network="mlp",
+        total_timesteps=120,
+        learning_starts=0,
+        target_network_update_freq=30,
+        exploration_fraction=0.0,
+        callback=callback,
+    )
+    # With 8 environments at the first step that reaches or passes a multiple of 30.
+    assert copied == ([30, 60, 90, 120] if num_envs == 1 else [32, 64, 96, 120])
+
+
+def test_each_switch_changes_what_is_trained():
+    def kinds(**settings):
+        names = local_names(**settings, total_timesteps=8)
+        model, memory = names["model"], names["memory"]
+        return {
+            "dueling": "state" in model.parts,
+            "noisy": isinstance(model.parts["actions"].dense[0], NoisyDense),
+            "categorical": isinstance(model.values, CategoricalValues),
+            "prioritized_replay": isinstance(memory, PrioritizedReplayBuffer),
+            "n_step": memory.n_step == 3,
+        }
+
+    assert not any(kinds().values())
+    for name in kinds():
+        found = kinds(**{name: 3 if name == "n_step" else True})
+        assert [key for key, value in found.items() if value] == [name]
+    assert all(kinds(**rainbow.learn.keywords).values())
 
 
 @on_white_images
@@ -299,8 +372,10 @@ def test_each_frame_is_kept_once():
 
 @pytest.mark.parametrize("prioritized_replay", [False, True])
 def test_trains_from_the_first_steps_on(prioritized_replay):
-    settings = dict(network="mlp", total_timesteps=40, learning_starts=0)
-    learn(env=cartpoles(4), **settings, prioritized_replay=prioritized_replay)
+    settings = dict(env=cartpoles(4), total_timesteps=40, learning_starts=0)
+    names = local_names(**settings, prioritized_replay=prioritized_replay)
+    # Four at each step but the first, when nothing is in memory.
+    assert int(names["optimizer"].iterations) == 36
 
 
 def test_what_changes_stacks_hides_them():
@@ -326,14 +401,17 @@ def test_best_weights_are_returned():
     from baselines.dqn.dqn import BestWeights
 
     model, results = q_function(), Results()
-    best = BestWeights(model)
+    best = BestWeights(model, 0.05)
+    model.epsilon = 0.5
     bias = model.parts["actions"].dense[-1].bias
     for mean in (1.0, 5.0, 3.0):
         results.now = mean
         bias.assign(ops.full(bias.shape, mean))
         best.look(results, None)
+    assert model.epsilon == 0.5
     best.restore()
     np.testing.assert_array_equal(bias, [5.0] * 4)
+    assert model.epsilon == pytest.approx(0.05)
 
 
 def test_best_weights_are_kept_in_a_folder_and_returned(tmp_path):
@@ -358,8 +436,31 @@ def test_best_weights_are_kept_in_a_folder_and_returned(tmp_path):
     kept = load_tensors(tmp_path / "best.safetensors")[0]
     for name, value in weights[best].items():
         np.testing.assert_array_equal(kept[name], value)
-        if "epsilon" not in name:
-            np.testing.assert_array_equal(model.named_variables[name].numpy(), value)
+        np.testing.assert_array_equal(model.named_variables[name].numpy(), value)
+
+
+def test_weights_before_training_are_never_the_best():
+    settings = dict(env=cartpoles(4), checkpoint_freq=100, exploration_final_eps=1.0)
+    names = local_names(**settings, total_timesteps=3000, learning_starts=3000)
+    assert names["episodes"].count >= 100
+    assert names["best"].mean is None
+
+
+def test_model_is_returned_with_the_last_share_of_random_actions():
+    settings = dict(network="mlp", total_timesteps=400, exploration_final_eps=0.05)
+    stopped = learn(env=cartpoles(), **settings, callback=lambda *_: True)
+    assert stopped.epsilon == pytest.approx(0.05)
+    noisy = learn(env=cartpoles(), **settings, noisy=True)
+    assert noisy.epsilon == 0
+
+
+def test_what_counts_for_nothing_is_said(capsys):
+    with logger.scoped_configure(None, ["stdout"]):
+        learn(env=cartpoles(), network="mlp", total_timesteps=4, v_max=100)
+    output = capsys.readouterr().out
+    assert "v_max is 100, which counts for nothing without categorical" in output
+    assert "v_min" not in output
+    assert "no row was logged: 0 episodes ended" in output
 
 
 def test_nothing_trained_is_said(capsys):
@@ -382,6 +483,10 @@ def test_nothing_trained_is_said(capsys):
         (dict(prioritized_replay_alpha=-1), "prioritized_replay_alpha has to be at"),
         (dict(prioritized_replay_beta_iters=0), "beta_iters has to be at least 1"),
         (dict(prioritized_replay_eps=-1), "prioritized_replay_eps has to be at"),
+        (dict(prioritized_replay_eps=0), "prioritized_replay_eps has to be above 0"),
+        (dict(total_timesteps=1e6), "total_timesteps has to be a whole number"),
+        (dict(checkpoint_path="x", checkpoint_freq=0), "as checkpoint_freq is 0"),
+        (dict(network=lambda: TWICE), "network has to build a new network at each"),
     ],
 )
 def test_mistakes_are_told(changes, words):

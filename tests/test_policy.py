@@ -154,6 +154,9 @@ def test_value_network_copy_has_a_trunk_of_its_own():
     shared = Policy(FLAT, ACTIONS, "mlp")
     copy = Policy(FLAT, ACTIONS, "mlp", value_network="copy")
     assert len(copy.trainable_variables) == len(shared.trainable_variables) + 4
+    network = keras.Sequential([keras.layers.Dense(8)])
+    with pytest.raises(UserTypeError, match="network has to build a new network"):
+        Policy(FLAT, ACTIONS, lambda: network, value_network="copy")
     with pytest.raises(UserValueError, match="'shared' or 'copy', received 'cpoy'"):
         Policy(FLAT, ACTIONS, "mlp", value_network="cpoy")
 

@@ -341,6 +341,15 @@ def build_network(network, keywords):
         ) from error
 
 
+def check_separate(network, other) -> None:
+    """Raises UserTypeError if two networks that should differ share variables."""
+    if {id(v) for v in network.variables} & {id(v) for v in other.variables}:
+        raise UserTypeError(
+            "network has to build a new network at each call; received a function that "
+            "returns one with the same variables"
+        )
+
+
 def check_keywords(network, keywords, learn) -> None:
     """Raises if the network's builder does not take one of ``keywords``.
 

@@ -9,7 +9,7 @@ from baselines.common import backend
 from baselines.common.distributions import make_distribution
 from baselines.common.errors import UserTypeError, UserValueError
 from baselines.common.model import Model
-from baselines.common.models import build_network, dense
+from baselines.common.models import build_network, check_separate, dense
 from baselines.common.running_moments import RunningMoments
 
 
@@ -75,6 +75,8 @@ class Policy(Model):
             network,
             lambda obs: self._one_step(obs, self.initial_state, np.ones(1, bool)),
         )
+        if value_network == "copy":
+            check_separate(self.parts["network"], self.parts["value_network"])
         self._act = backend.compile(self._sample, self.variables)
         self._act_deterministic = backend.compile(self._mode, self.variables)
         self._value = backend.compile(

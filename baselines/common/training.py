@@ -1,6 +1,7 @@
 """Small parts of every training loop."""
 
 import functools
+import inspect
 import math
 import numbers
 import secrets
@@ -9,6 +10,7 @@ from collections import deque
 import keras
 import numpy as np
 
+from baselines import logger
 from baselines.common import mpi
 from baselines.common.errors import UserValueError
 
@@ -85,6 +87,14 @@ def count_updates(total_timesteps, batch_size) -> int:
             "many, or 0 for none"
         )
     return total_timesteps // batch_size
+
+
+def warn_unused(learn, switch, **arguments) -> None:
+    """Warns of arguments that are not ``learn``'s defaults, while ``switch`` is off."""
+    parameters = inspect.signature(learn).parameters
+    for name, value in arguments.items():
+        if value != parameters[name].default:
+            logger.warn(f"{name} is {value}, which counts for nothing without {switch}")
 
 
 def preset(learn, **settings):

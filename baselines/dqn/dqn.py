@@ -21,7 +21,7 @@ from baselines.common.checkpoint import (
 from baselines.common.envs import as_vec_env
 from baselines.common.errors import UserValueError
 from baselines.common.files import check_writable
-from baselines.common.models import check_keywords
+from baselines.common.models import check_keywords, check_separate
 from baselines.common.optimizers import Adam, make_update
 from baselines.common.replay_buffer import (
     PrioritizedReplayBuffer,
@@ -35,6 +35,7 @@ from baselines.common.training import (
     check_whole,
     count_updates,
     make_seed,
+    warn_unused,
 )
 from baselines.common.vec_env.vec_frame_stack import count_stacked
 from baselines.dqn.q_function import CategoricalValues, QFunction, ScalarValues
@@ -146,8 +147,8 @@ def learn(
             environments step at once, become one on all their batches
         print_freq: episodes from one row of the log to the next
         checkpoint_freq: agent steps from one look at the mean return of the last 100
-            episodes to the next; the weights of the best are returned in the end; 0
-            for the last weights
+            episodes to the next, once training has begun; the weights of the best are
+            returned in the end, with exploration_final_eps; 0 for the last weights
         checkpoint_path: folder in which the best model so far is kept as
             best.safetensors; None for memory only
         checkpoint_interval: agent steps from one checkpoint in the log folder to the
@@ -190,6 +191,7 @@ def learn(
     """
     fixed_arguments = must_not_change(locals())
     check_keywords(network, network_kwargs, learn)
+    check_whole(0, total_timesteps=total_timesteps)
     check_whole(1, train_freq=train_freq, batch_size=batch_size, print_freq=print_freq)
     check_whole(1, target_network_update_freq=target_network_update_freq)
     check_whole(0, checkpoint_freq=checkpoint_freq, learning_starts=learning_starts)
@@ -214,10 +216,16 @@ def learn(
         prioritized_replay_beta0=prioritized_replay_beta0,
     )
     check_range(0, prioritized_replay_eps=prioritized_replay_eps)
-    if prioritized_replay_beta_iters is None:
-        prioritized_replay_beta_iters = max(total_timesteps, 1)
-    check_whole(1, prioritized_replay_beta_iters=prioritized_replay_beta_iters)
+    if prioritized_replay_eps == 0:
+        raise UserValueError("prioritized_replay_eps has to be above 0; received 0")
+    if prioritized_replay_beta_iters is not None:
+        check_whole(1, prioritized_replay_beta_iters=prioritized_replay_beta_iters)
     if checkpoint_path is not None:
+        if checkpoint_freq == 0:
+            raise UserValueError(
+                f"nothing would be kept in the checkpoint_path {checkpoint_path!r}, as "
+                "checkpoint_freq is 0"
+            )
         check_writable(os.path.abspath(os.path.expanduser(checkpoint_path)))
     if v_min >= v_max:
         raise UserValueError(f"v_min {v_min} has to be below v_max {v_max}")
@@ -245,6 +253,7 @@ def learn(
         )
 
     model, target = make_q_function(), make_q_function()
+    check_separate(model.parts["network"], target.parts["network"])
     if load_path is not None:
         model.load(load_path)
     for part in target.parts.values():
@@ -264,7 +273,7 @@ def learn(
             **buffer,
             alpha=prioritized_replay_alpha,
             beta=prioritized_replay_beta0,
-            beta_iters=prioritized_replay_beta_iters,
+            beta_iters=prioritized_replay_beta_iters or max(total_timesteps, 1),
             eps=prioritized_replay_eps,
         )
     else:
@@ -287,6 +296,11 @@ def learn(
             values=values,
         )
 
+    def shape_of(num_batches):
+        if large_batch:
+            return 1, num_batches * batch_size
+        return num_batches, batch_size
+
     update = make_update(
         loss, optimizer, [*model.variables, *target.variables], scan=True
     )
@@ -299,10 +313,12 @@ def learn(
     update_target()
     num_steps = count_updates(total_timesteps, env.num_envs)
     learning_rate = np.float32(lr)
-    first_trained = max(learning_starts, env.num_envs)  # when something is in memory
+    untrained_until = max(learning_starts, env.num_envs)  # Something is in memory then.
     exploration_steps = exploration_fraction * total_timesteps
+    if noisy:
+        exploration_steps = exploration_final_eps = 0
     player, episodes = Player(env, model), EpisodeResults()
-    best, last_metrics = BestWeights(model), LastMetrics()
+    best, last_metrics = BestWeights(model, exploration_final_eps), LastMetrics()
     checkpoints = Checkpoints(
         logger.get_dir(),
         checkpoint_interval,
@@ -324,25 +340,32 @@ def learn(
             f"nothing will be trained: learning_starts is {learning_starts}, and "
             f"total_timesteps (num_timesteps) is {total_timesteps}"
         )
+    if not categorical:
+        warn_unused(learn, "categorical", atoms=atoms, v_min=v_min, v_max=v_max)
+    if not prioritized_replay:
+        warn_unused(
+            learn,
+            "prioritized_replay",
+            prioritized_replay_alpha=prioritized_replay_alpha,
+            prioritized_replay_beta0=prioritized_replay_beta0,
+            prioritized_replay_beta_iters=prioritized_replay_beta_iters,
+            prioritized_replay_eps=prioritized_replay_eps,
+        )
     start = time.perf_counter()
     with checkpoints:
+        if first_timestep == 0 < num_steps:
+            memory.start(player.start())
         for step in range(first_timestep // env.num_envs + 1, num_steps + 1):
             num_timesteps = step * env.num_envs
             before = num_timesteps - env.num_envs
-            if before == 0:
-                memory.start(player.start())
-            if not noisy:
-                model.epsilon = exploration(
-                    before, exploration_steps, exploration_final_eps
-                )
+            model.epsilon = exploration(
+                before, exploration_steps, exploration_final_eps
+            )
             player.step_async()
-            num_batches = count_due(before, num_timesteps, train_freq, first_trained)
+            num_batches = count_due(before, num_timesteps, train_freq, untrained_until)
             if num_batches:
-                shape = num_batches, batch_size
-                if large_batch:
-                    shape = 1, num_batches * batch_size
-                transitions = memory.sample(*shape)
-                noise = model.noise(shape[0], 3)
+                transitions = memory.sample(*shape_of(num_batches))
+                noise = model.noise(len(transitions.indices), 3)
                 metrics = update(learning_rate, (transitions, noise))
                 priorities = metrics.pop("priorities")
                 memory.update_priorities(transitions.indices, priorities)
@@ -362,15 +385,22 @@ def learn(
                 logger.logkv("epsilon", model.epsilon)
                 logger.logkvs(last_metrics.get_state())
                 logger.dumpkvs()
-            if checkpoint_freq and count_due(before, num_timesteps, checkpoint_freq):
+            if checkpoint_freq and count_due(
+                before, num_timesteps, checkpoint_freq, untrained_until
+            ):
                 best.look(episodes, checkpoint_path)
             stop = callback is not None and callback(locals(), globals())
             checkpoints.after_update(num_timesteps, stop or step == num_steps)
             if stop:
                 break
-    epsilon = model.epsilon
-    best.restore()
-    model.epsilon = epsilon
+    if num_steps:
+        model.epsilon = exploration_final_eps
+        best.restore()
+        if episodes.count < print_freq:
+            logger.warn(
+                f"no row was logged: {episodes.count} episodes ended (those of which a "
+                f"Monitor tells), and print_freq is {print_freq}"
+            )
     return model
 
 
@@ -448,10 +478,16 @@ class LastMetrics:
 
 
 class BestWeights:
-    """The weights with which the last 100 episodes went best."""
+    """The weights with which the last 100 episodes went best.
 
-    def __init__(self, model):
+    Args:
+        model: a QFunction.
+        epsilon: share of random actions that it is kept with.
+    """
+
+    def __init__(self, model, epsilon):
         self.model = model
+        self.epsilon = epsilon
         self.mean = None
         self.variables = {}
 
@@ -462,9 +498,11 @@ class BestWeights:
         ):
             return
         self.mean = episodes.mean("r")
+        exploring, self.model.epsilon = self.model.epsilon, self.epsilon
         self.variables = self.model.get_state()["variables"]
         if folder is not None:
             self.model.save(os.path.join(folder, "best.safetensors"))
+        self.model.epsilon = exploring
 
     def restore(self) -> None:
         """Gives the best weights back to the model, if any were kept."""
