@@ -437,6 +437,6 @@ def available_memory(container=Path("/sys/fs/cgroup")) -> int:
         )
         statistics = dict(line.split() for line in statistics.splitlines())
         # Files that were read or written, such as checkpoints, give way when needed.
-        used = int(used) - int(statistics["inactive_file"])
-        available = min(available, int(limit) - used)
+        files = int(statistics["active_file"]) + int(statistics["inactive_file"])
+        available = min(available, int(limit) - (int(used) - files))
     return available
