@@ -10,8 +10,8 @@ def atari():
     return dict(
         # Eight play while one optimiser trains; updates to an agent step are the same.
         env=dict(num_env=8),
-        # OpenAI Baselines' deepq/defaults.py, but for the memory, which is that of RL
-        # Baselines3 Zoo: ten times as large.
+        # Numbers of OpenAI Baselines' deepq/defaults.py, but for the memory, which is
+        # that of RL Baselines3 Zoo: ten times as large.
         buffer_size=100_000,
         learning_starts=10_000,
         lr=1e-4,
