@@ -145,6 +145,7 @@ def test_variance_of_noisy_layers():
 
 
 def test_noisy_layers_begin_with_weights_and_biases_of_their_own():
+    keras.utils.set_random_seed(0)
     layer = NoisyDense(50)
     layer.build((None, 100))
     bias, kernel = np.asarray(layer.bias), np.asarray(layer.kernel)
@@ -269,13 +270,15 @@ def test_large_batch_makes_one_step_of_those_due(large_batch, shape, optimizer_s
 def test_trained_by_targets_of_the_target_network(double_q):
     settings = dict(total_timesteps=400, learning_starts=50, lr=1e-2, double_q=double_q)
     names = local_names(**settings, target_network_update_freq=1000)
+    for name, bias in (("model", [0.0, 1000.0]), ("target", [1000.0, 0.0])):
+        names[name].parts["actions"].dense[-1].bias.assign(bias)
     batch = Transitions(*(field[0] for field in names["transitions"]))
     noise = names["noise"][0]
     online, target = (
         np.asarray(names[name](batch.next_obs, noise[:1]))[..., 0]
         for name in ("model", "target")
     )
-    assert (online.argmax(axis=1) != target.argmax(axis=1)).any()
+    assert (online.argmax(axis=1) != target.argmax(axis=1)).all()
     best = (online if double_q else target).argmax(axis=1)
     following = target[np.arange(32), best]
     values = np.asarray(names["model"](batch.obs, noise[:1]))[..., 0]
@@ -441,7 +444,8 @@ def test_best_weights_are_kept_in_a_folder_and_returned(tmp_path):
 
 def test_weights_before_training_are_never_the_best():
     settings = dict(env=cartpoles(4), checkpoint_freq=100, exploration_final_eps=1.0)
-    names = local_names(**settings, total_timesteps=3000, learning_starts=3000)
+    settings |= dict(learning_starts=100, train_freq=5000)
+    names = local_names(**settings, total_timesteps=3000)
     assert names["episodes"].count >= 100
     assert names["best"].mean is None
 

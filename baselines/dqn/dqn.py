@@ -139,8 +139,9 @@ def learn(
         total_timesteps: agent steps, over all environments
         buffer_size: transitions in the replay memory
         exploration_fraction: of all agent steps, in which the share of random actions
-            falls to exploration_final_eps
-        exploration_final_eps: the share that remains
+            falls to exploration_final_eps; counts for nothing if noisy
+        exploration_final_eps: the share that remains, also in the model that is
+            returned; 0 if noisy
         train_freq: agent steps, over all environments, to each optimiser step
         batch_size: transitions in an optimiser step
         large_batch: whether optimiser steps that are due together, because several
@@ -148,7 +149,7 @@ def learn(
         print_freq: episodes from one row of the log to the next
         checkpoint_freq: agent steps from one look at the mean return of the last 100
             episodes to the next, once training has begun; the weights of the best are
-            returned in the end, with exploration_final_eps; 0 for the last weights
+            returned in the end; 0 for the last weights
         checkpoint_path: folder in which the best model so far is kept as
             best.safetensors; None for memory only
         checkpoint_interval: agent steps from one checkpoint in the log folder to the
@@ -385,17 +386,16 @@ def learn(
                 logger.logkv("epsilon", model.epsilon)
                 logger.logkvs(last_metrics.get_state())
                 logger.dumpkvs()
-            if checkpoint_freq and count_due(
-                before, num_timesteps, checkpoint_freq, untrained_until
-            ):
+            due = checkpoint_freq and count_due(before, num_timesteps, checkpoint_freq)
+            if due and last_metrics.values:  # Something has been trained.
                 best.look(episodes, checkpoint_path)
             stop = callback is not None and callback(locals(), globals())
             checkpoints.after_update(num_timesteps, stop or step == num_steps)
             if stop:
                 break
     if num_steps:
-        model.epsilon = exploration_final_eps
         best.restore()
+        model.epsilon = exploration_final_eps
         if episodes.count < print_freq:
             logger.warn(
                 f"no row was logged: {episodes.count} episodes ended (those of which a "
