@@ -21,11 +21,11 @@ from collections import defaultdict
 
 from baselines.common import mpi
 from baselines.common.errors import UserFileError, UserValueError, suggest
-from baselines.common.files import (
+from baselines.common.saving.files import (
     check_writable,
-    full_disk_told,
     open_text,
     replace_file,
+    report_full_disk,
     sync_file,
     synced_size,
 )
@@ -212,7 +212,7 @@ class Logger:
         self.open()
         row = mpi.mean_row({key: plain(value) for key, value in self.row.items()})
         if row:
-            with full_disk_told(self.folder):
+            with report_full_disk(self.folder):
                 for output in self.outputs.values():
                     output.write_row(row)
         self.row.clear()
@@ -222,7 +222,7 @@ class Logger:
     def log(self, *words):
         self.open()
         text = " ".join(map(str, words))
-        with full_disk_told(self.folder):
+        with report_full_disk(self.folder):
             for output in self.outputs.values():
                 if isinstance(output, TableOutput):
                     output.write_text(text)

@@ -11,9 +11,9 @@ import pytest
 from toy_envs import CounterEnv
 
 from baselines import logger
-from baselines.bench import chaos
-from baselines.common.tensors import save_tensors
+from baselines.common.saving.tensors import save_tensors
 from baselines.common.vec_env import SubprocVecEnv
+from benchmarks import chaos
 
 ROWS = "total_timesteps,fps\n100,1\n200,2\n"
 GAMES = '# {"t_start": 0} \nr,l,t\n-21.0,80,1.0\n'

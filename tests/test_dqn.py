@@ -10,10 +10,16 @@ from white_images import Peak, on_white_images
 from baselines import logger, rainbow
 from baselines.common import mpi
 from baselines.common.envs import make_env, make_vec_env
-from baselines.common.errors import UserTypeError, UserValueError
+from baselines.common.errors import UserError, UserValueError
+from baselines.common.layers import NoisyDense
 from baselines.common.models import cnn_small
-from baselines.common.replay_buffer import PrioritizedReplayBuffer, Transitions
-from baselines.common.tensors import load_tensors
+from baselines.common.off_policy import BestWeights, exploration
+from baselines.common.prioritized_replay import PrioritizedReplayBuffer
+from baselines.common.q_function import QFunction
+from baselines.common.replay_buffer import Transitions
+from baselines.common.saving.tensors import load_tensors
+from baselines.common.training import count_due
+from baselines.common.values import CategoricalValues, ScalarValues
 from baselines.common.vec_env import (
     DummyVecEnv,
     VecEnvWrapper,
@@ -21,19 +27,7 @@ from baselines.common.vec_env import (
     VecMonitor,
 )
 from baselines.common.vec_env.vec_frame_stack import count_stacked
-from baselines.dqn.dqn import (
-    count_due,
-    dqn_loss,
-    exploration,
-    learn,
-    q_targets,
-)
-from baselines.dqn.q_function import (
-    CategoricalValues,
-    NoisyDense,
-    QFunction,
-    ScalarValues,
-)
+from baselines.dqn.dqn import dqn_loss, learn, q_targets
 
 SCALARS = ScalarValues()
 VECTOR = spaces.Box(-1, 1, (3,), np.float32)
@@ -57,7 +51,6 @@ def q_function(values=SCALARS, dueling=False, noisy=False, actions=4, **keywords
         VECTOR,
         spaces.Discrete(actions),
         "mlp",
-        {},
         values,
         [8],
         dueling,
@@ -328,9 +321,10 @@ def test_each_switch_changes_what_is_trained():
 
     assert not any(kinds().values())
     for name in kinds():
-        found = kinds(**{name: 3 if name == "n_step" else True})
+        setting = {"n_step": {name: 3}, "categorical": {"values": name}}
+        found = kinds(**setting.get(name, {name: True}))
         assert [key for key, value in found.items() if value] == [name]
-    assert all(kinds(**rainbow.learn.keywords).values())
+    assert all(kinds(**rainbow.learn.settings).values())
 
 
 @on_white_images
@@ -401,16 +395,14 @@ def test_best_weights_are_returned():
         def mean(self, key):
             return self.now
 
-    from baselines.dqn.dqn import BestWeights
-
     model, results = q_function(), Results()
-    best = BestWeights(model, 0.05)
+    best = BestWeights(model, epsilon=0.05)
     model.epsilon = 0.5
     bias = model.parts["actions"].dense[-1].bias
     for mean in (1.0, 5.0, 3.0):
         results.now = mean
         bias.assign(ops.full(bias.shape, mean))
-        best.look(results, None)
+        best.update_best(results)
     assert model.epsilon == 0.5
     best.restore()
     np.testing.assert_array_equal(bias, [5.0] * 4)
@@ -421,8 +413,8 @@ def test_best_weights_are_kept_in_a_folder_and_returned(tmp_path):
     means, weights = [], []
 
     def callback(names, _):
-        if names["num_timesteps"] % 100 == 0 and names["episodes"].count >= 100:
-            means.append(names["episodes"].mean("r"))
+        if names["num_timesteps"] % 100 == 0 and names["run"].episodes.count >= 100:
+            means.append(names["run"].episodes.mean("r"))
             weights.append(names["model"].get_state()["variables"])
 
     settings = dict(network="mlp", seed=0, total_timesteps=4000)
@@ -446,7 +438,7 @@ def test_weights_before_training_are_never_the_best():
     settings = dict(env=cartpoles(4), checkpoint_freq=100, exploration_final_eps=1.0)
     settings |= dict(learning_starts=100, train_freq=5000)
     names = local_names(**settings, total_timesteps=3000)
-    assert names["episodes"].count >= 100
+    assert names["run"].episodes.count >= 100
     assert names["best"].mean is None
 
 
@@ -458,12 +450,17 @@ def test_model_is_returned_with_the_last_share_of_random_actions():
     assert noisy.epsilon == 0
 
 
-def test_what_counts_for_nothing_is_said(capsys):
+def test_arguments_without_an_effect_are_reported(capsys):
+    unused = dict(prioritized_replay_alpha=0.5, checkpoint_path="x", checkpoint_freq=0)
     with logger.scoped_configure(None, ["stdout"]):
-        learn(env=cartpoles(), network="mlp", total_timesteps=4, v_max=100)
+        learn(env=cartpoles(), network="mlp", total_timesteps=4, **unused)
     output = capsys.readouterr().out
-    assert "v_max is 100, which counts for nothing without categorical" in output
-    assert "v_min" not in output
+    for name, switch in (
+        ("prioritized_replay_alpha is 0.5", "prioritized_replay"),
+        ("checkpoint_path is x", "checkpoint_freq"),
+    ):
+        assert f"{name}, which has no effect without {switch}" in output
+    assert "prioritized_replay_eps" not in output
     assert "no row was logged: 0 episodes ended" in output
 
 
@@ -476,25 +473,27 @@ def test_nothing_trained_is_said(capsys):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        (dict(v_min=1, v_max=1), "v_min 1 has to be below v_max 1"),
-        (dict(network="lstm"), "'lstm' has a memory"),
+        (dict(values="categorical", v_min=1, v_max=1), "v_min 1 has to be below v_max"),
+        (dict(v_min=0), "nor the values 'scalar' has an argument 'v_min'"),
+        (dict(network="lstm"), "'lstm' is recurrent"),
         (dict(n_step=0), "n_step has to be at least 1"),
         (dict(buffer_size=0), "buffer_size has to be at least 1"),
         (dict(exploration_fraction=2), "exploration_fraction has to be at most 1"),
-        (dict(atoms=1), "atoms has to be at least 2"),
+        (dict(values="categorical", atoms=1), "atoms has to be at least 2"),
         (dict(double_q="no"), "double_q has to be True or False, received 'no'"),
         (dict(hiddens=64), "hiddens has to be a list, received 64"),
         (dict(prioritized_replay_alpha=-1), "prioritized_replay_alpha has to be at"),
         (dict(prioritized_replay_beta_iters=0), "beta_iters has to be at least 1"),
-        (dict(prioritized_replay_eps=-1), "prioritized_replay_eps has to be at"),
+        (dict(prioritized_replay_eps=-1), "prioritized_replay_eps has to be above 0"),
         (dict(prioritized_replay_eps=0), "prioritized_replay_eps has to be above 0"),
-        (dict(total_timesteps=1e6), "total_timesteps has to be a whole number"),
-        (dict(checkpoint_path="x", checkpoint_freq=0), "as checkpoint_freq is 0"),
+        (dict(total_timesteps=1e6), "total_timesteps has to be an integer"),
+        (dict(hiddens=[True]), "each of hiddens has to be an integer, received True"),
+        (dict(checkpoint_path="/dev/null/x"), "cannot write to /dev/null/x"),
         (dict(network=lambda: TWICE), "network has to build a new network at each"),
     ],
 )
-def test_mistakes_are_told(changes, words):
-    with pytest.raises((UserValueError, UserTypeError), match=words):
+def test_mistakes_are_refused(changes, words):
+    with pytest.raises(UserError, match=words):
         learn(**{"env": cartpoles(), "network": "mlp", **changes})
 
 

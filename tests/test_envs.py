@@ -12,11 +12,11 @@ from baselines.common.envs import (
     as_vec_env,
     find_env_type,
     find_spec,
-    is_image,
     make_env,
     make_vec_env,
-    pay_off,
 )
+from baselines.common.envs.make import use_workers
+from baselines.common.envs.spaces import is_image
 from baselines.common.errors import UserError, UserTypeError, UserValueError
 from baselines.common.vec_env import DummyVecEnv, VecMonitor
 
@@ -245,7 +245,7 @@ for name in (
     "baselines.common.vec_env.worker",
     "baselines.bench.monitor",
     "baselines.common.atari_wrappers",
-    "baselines.common.envs",
+    "baselines.common.envs.make",
     "baselines.run",
 ):
     importlib.import_module(name)
@@ -307,5 +307,5 @@ def test_image_among_parts_is_named():
 def test_workers_only_where_they_pay_off(
     env_type, num_env, cores, expected, monkeypatch
 ):
-    monkeypatch.setattr("baselines.common.envs.available_cores", lambda: cores)
-    assert pay_off(env_type, num_env) == expected
+    monkeypatch.setattr("baselines.common.mpi.available_cores", lambda: cores)
+    assert use_workers(env_type, num_env) == expected

@@ -1,15 +1,30 @@
-"""Who may import whom, so that the house keeps its shape."""
+"""Who may import whom, by folder, so that the house keeps its shape."""
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
-from discovered import is_preset
+import pytest
+from conftest import import_learn, is_preset
 
 import baselines
-from baselines.run import list_algorithms
+from baselines.common.discovery import list_algorithms
 
 PACKAGE = Path(baselines.__file__).parent
 FRAMEWORKS = {"tensorflow", "jax", "torch"}
+# Rooms of environments and of files: workers import them, and light answers.
+WITHOUT_KERAS = (
+    "common/envs",
+    "common/vec_env",
+    "common/saving",
+    "common/atari_wrappers.py",
+    "common/retro_wrappers.py",
+    "bench",
+    "run.py",
+    "play.py",
+    "logger.py",
+)
 
 
 def imports_of(path):
@@ -28,14 +43,14 @@ def modules():
         yield path.relative_to(PACKAGE), set(imports_of(path))
 
 
-def is_algorithm(name, imported):
-    return any(f"{module}.".startswith(f"baselines.{name}.") for module in imported)
+def is_in(path, room):
+    return path == Path(room) or Path(room) in path.parents
 
 
 def test_frameworks_are_imported_in_the_backend_only():
     for path, imported in modules():
         frameworks = FRAMEWORKS & {name.split(".")[0] for name in imported}
-        assert not frameworks or path.parent == Path("common/backend"), path
+        assert not frameworks or is_in(path, "common/backend"), path
 
 
 def test_algorithms_do_not_import_each_other_and_nothing_imports_them():
@@ -45,7 +60,17 @@ def test_algorithms_do_not_import_each_other_and_nothing_imports_them():
     for path, imported in modules():
         for name in algorithms:
             if path.parts[0] not in (name, *presets):
-                assert not is_algorithm(name, imported), path
+                package = f"baselines.{name}."
+                assert not any(f"{x}.".startswith(package) for x in imported), path
+
+
+def test_a_preset_is_its_settings_alone():
+    for name in filter(is_preset, list_algorithms()):
+        learn = import_learn(name)
+        assert learn.settings
+        statements = ast.parse((PACKAGE / name / f"{name}.py").read_text()).body
+        kinds = {type(statement) for statement in statements}
+        assert kinds <= {ast.Expr, ast.Import, ast.ImportFrom, ast.Assign}, name
 
 
 def test_run_and_common_name_no_algorithm():
@@ -59,12 +84,28 @@ def test_run_and_common_name_no_algorithm():
             assert not words & set(list_algorithms()), path
 
 
-def test_common_imports_neither_run_nor_keras_where_environments_live():
+def test_common_does_not_import_run():
     for path, imported in modules():
-        roots = {name.split(".")[0] for name in imported}
-        if path.parts[0] == "common":
-            assert "baselines.run" not in imported, path
-        environments = path.name in ("envs.py", "recorder.py", "monitor.py", "cli.py")
-        environments |= path.name.endswith("_wrappers.py")
-        if environments or path.parts[:2] == ("common", "vec_env"):
-            assert not roots & {"keras"}, path
+        assert path.parts[0] != "common" or "baselines.run" not in imported, path
+
+
+@pytest.mark.parametrize("room", WITHOUT_KERAS)
+def test_rooms_without_keras(room):
+    """By what Python imports, so that no import in between can bring it in."""
+    names = [
+        ".".join(("baselines", *path.with_suffix("").parts)).removesuffix(".__init__")
+        for path, _ in modules()
+        if is_in(path, room) and path.name != "retro_wrappers.py"
+    ]
+    assert names or room == "common/retro_wrappers.py"
+    script = "\n".join(f"import {name}" for name in names)
+    script += "\nimport sys; assert not {'keras', 'tensorflow'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", script], check=True)
+    for path, imported in modules():
+        if is_in(path, room):
+            assert "keras" not in {name.split(".")[0] for name in imported}, path
+
+
+def test_files_are_short_enough_to_read():
+    for path, _ in modules():
+        assert len((PACKAGE / path).read_text().splitlines()) <= 400, path

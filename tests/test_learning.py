@@ -65,7 +65,7 @@ def last_mean_return(learn, env, **settings):
     means = []
 
     def callback(local_variables, global_variables):
-        returns = [episode["r"] for episode in local_variables["episodes"].results]
+        returns = [episode["r"] for episode in local_variables["run"].episodes.results]
         means.append(np.mean(returns) if returns else 0)
 
     model = learn(env=env, callback=callback, **settings)
@@ -211,7 +211,7 @@ SYSTEMS = {
     "noisy": dict(noisy=True),
     "prioritized": dict(prioritized_replay=True),
     "dueling": dict(dueling=True),
-    "categorical": dict(categorical=True, v_min=0.0, v_max=100.0),
+    "categorical": dict(values="categorical", v_min=0.0, v_max=100.0),
     # Returns are at most 1 / (1 - gamma) = 100.
     "rainbow": dict(v_min=0.0, v_max=100.0),
 }
@@ -232,7 +232,7 @@ def test_systems_of_rainbow_reach_195_on_cartpole(name):
 
     def callback(local_variables, global_variables):
         nonlocal best
-        best = max(best, local_variables["episodes"].mean("r"))
+        best = max(best, local_variables["run"].episodes.mean("r"))
         return best >= 195
 
     learn(

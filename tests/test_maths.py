@@ -17,7 +17,7 @@ from baselines.common.distributions import (
 from baselines.common.errors import UserTypeError, UserValueError
 from baselines.common.optimizers import Adam, RMSprop
 from baselines.common.returns import explained_variance, gae, n_step
-from baselines.common.schedules import SCHEDULES, find_schedule, parse_schedule
+from baselines.common.schedules import SCHEDULES, make_schedule
 from baselines.common.vec_env import clip_actions
 from baselines.ppo2.ppo2 import ppo2_loss
 
@@ -283,14 +283,15 @@ def test_rmsprop_is_that_of_tensorflow_1():
     ],
 )
 def test_schedule(name, factors):
-    schedule = find_schedule(name)
-    assert [schedule(p) for p in (0, 0.2, 0.5, 0.9)] == pytest.approx(factors)
+    for schedule in (make_schedule(2.0, name), make_schedule(f"{name}:2")):
+        found = [schedule(progress) / 2 for progress in (0, 0.2, 0.5, 0.9)]
+        assert found == pytest.approx(factors)
 
 
 def test_every_schedule_is_tested_and_unknown_ones_are_refused():
     assert len(SCHEDULES) == 5
     with pytest.raises(UserValueError, match="did you mean 'linear'"):
-        find_schedule("liner")
+        make_schedule(1.0, "liner")
 
 
 def test_value_and_grad():
@@ -358,11 +359,11 @@ def test_scan_takes_slices_in_turn_and_keeps_what_they_write():
         ("3e-4", 3e-4),
         ("linear:2.5e-4", 1.25e-4),
         ("constant:0.2", 0.2),
-        (lambda remaining: remaining**2, 0.25),
+        (lambda progress: 3 * progress, 1.5),
     ],
 )
 def test_schedules_as_text(value, half_way):
-    assert parse_schedule(value, "lr")(0.5) == pytest.approx(half_way)
+    assert make_schedule(value)(0.5) == pytest.approx(half_way)
 
 
 @pytest.mark.parametrize(
@@ -378,4 +379,4 @@ def test_schedules_as_text(value, half_way):
 )
 def test_what_is_no_schedule_is_named(value, words):
     with pytest.raises(UserValueError, match=words):
-        parse_schedule(value, "lr")
+        make_schedule(value, name="lr")

@@ -3,6 +3,7 @@
 import json
 import os
 import pickle
+from functools import partial
 
 import gymnasium as gym
 import keras
@@ -13,11 +14,13 @@ from white_images import Peak, on_white_images, white_image_env
 
 from baselines.a2c import learn
 from baselines.common import backend
+from baselines.common.arguments import NETWORK, Network
+from baselines.common.declarations import check_arguments
 from baselines.common.errors import UserFileError, UserTypeError, UserValueError
-from baselines.common.models import NETWORKS, check_keywords, cnn, mlp
+from baselines.common.models import cnn, mlp
 from baselines.common.policies import Policy
 from baselines.common.runners import Runner
-from baselines.common.tensors import load_tensors, save_tensors
+from baselines.common.saving.tensors import load_tensors, save_tensors
 
 IMAGE = spaces.Box(0, 255, (84, 84, 4), np.uint8)
 FLAT = spaces.Box(-1, 1, (3,), np.float32)
@@ -124,10 +127,11 @@ def test_weights_are_orthogonal_with_the_gains_of_openai_baselines():
 def test_every_network_survives_a_channels_first_configuration(monkeypatch):
     monkeypatch.setattr(keras.config, "image_data_format", lambda: "channels_first")
     keras.config.set_image_data_format("channels_first")
+    space = spaces.Box(0, 255, (44, 44, 4), np.uint8)
     try:
-        for network in NETWORKS:
-            policy = Policy(IMAGE, ACTIONS, network)
-            assert policy.value(np.zeros((2, 84, 84, 4), np.uint8)).shape == (2,)
+        for network in NETWORK.known():
+            policy = Policy(space, ACTIONS, network)
+            assert policy.value(np.zeros((2, 44, 44, 4), np.uint8)).shape == (2,)
     finally:
         keras.config.set_image_data_format("channels_last")
 
@@ -158,7 +162,7 @@ def test_value_network_copy_has_a_trunk_of_its_own():
     with pytest.raises(UserTypeError, match="network has to build a new network"):
         Policy(FLAT, ACTIONS, lambda: network, value_network="copy")
     with pytest.raises(UserValueError, match="'shared' or 'copy', received 'cpoy'"):
-        Policy(FLAT, ACTIONS, "mlp", value_network="cpoy")
+        learn(env=None, network="mlp", value_network="cpoy")
 
 
 def test_discrete_observations_become_one_hot():
@@ -191,16 +195,21 @@ def test_unsupported_observation_space_is_named():
 
 
 def test_unknown_keyword_names_the_nearest():
-    def learn(*, nsteps):
+    def learn(*, network: Network, nsteps=5):
         pass
 
+    def check(network, **keywords):
+        return check_arguments(learn, {"network": network, **keywords})
+
     with pytest.raises(UserTypeError, match="did you mean 'nsteps'"):
-        check_keywords("mlp", {"nstep": 3}, learn)
+        check("mlp", nstep=3)
     with pytest.raises(UserTypeError, match="did you mean 'num_hidden'"):
-        check_keywords("mlp", {"num_hiden": 3}, learn)
+        check("mlp", num_hiden=3)
     with pytest.raises(UserTypeError, match="'width'"):
-        check_keywords(lambda: None, {"width": 3}, learn)
-    check_keywords("mlp", {"num_hidden": 3}, learn)
+        check(lambda: None, width=3)
+    arguments = check("mlp", num_hidden=3)
+    assert arguments.values["network"]().layers[1].units == 3
+    assert arguments.given["num_hidden"] == 3 and arguments.given["num_layers"] == 2
 
 
 def some_policy(seed=0, **changes):
@@ -232,8 +241,8 @@ def test_saved_model_acts_the_same_after_loading(tmp_path):
             r"observation Box\(3,\) float32.*Box\(4,\)",
         ),
         (dict(action_space=spaces.Discrete(5)), r"Discrete\(4\).*Discrete\(5\)"),
-        (dict(network_kwargs={"num_hidden": 32}), r"\(3, 64\).*\(3, 32\)"),
-        (dict(network_kwargs={"num_layers": 3}), "another network"),
+        (dict(network=partial(mlp, num_hidden=32)), r"\(3, 64\).*\(3, 32\)"),
+        (dict(network=partial(mlp, num_layers=3)), "another network"),
         (dict(value_network="copy"), "another network"),
     ],
 )
@@ -277,7 +286,7 @@ def test_damaged_or_hostile_file_is_refused(tmp_path, monkeypatch, kind):
     policy = some_policy()
     policy.save(path)
     path.write_bytes(hostile_files(path.read_bytes())[kind])
-    before = [keras.ops.convert_to_numpy(v) + 0 for v in policy.variables]
+    before = [variable.numpy() for variable in policy.variables]
     with pytest.raises(UserValueError, match="not a saved model, or is damaged"):
         policy.load(path)
     for old, new in zip(before, policy.variables):

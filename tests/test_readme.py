@@ -1,4 +1,4 @@
-"""README's commands and its Python run as they stand there."""
+"""Commands and Python of README and docs run as they stand there."""
 
 import re
 import shlex
@@ -9,23 +9,88 @@ from pathlib import Path
 import pytest
 
 from baselines import run
-from baselines.bench import chaos, throughput
 from baselines.common.errors import UserFileError
+from baselines.common.settings import parse
+from benchmarks import chaos, throughput
+from benchmarks.options import parse_options
 
-README = (Path(__file__).parent.parent / "README.md").read_text()
-COMMANDS = re.findall(
-    r"^(?:mpiexec .*)?(?:\S*/)?python -m baselines\.run (.*)$", README, re.M
-)
-BENCH_COMMANDS = re.findall(
-    r"^python -m baselines\.bench\.throughput (.*)$", README, re.M
-)
-CHAOS_COMMANDS = re.findall(r"python -m baselines\.bench\.chaos (.*?)`", README)
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/*.md"))]
+README = PAGES[0].read_text()
+TEXT = "\n".join(page.read_text() for page in PAGES)
+LINES = "".join(re.findall(r"^```bash\n(.*?)^```", TEXT, re.M | re.S)).splitlines()
 SOURCES = "".join(
-    path.read_text()
-    for path in sorted(Path(run.__file__).parent.rglob("*.py"))
-    if path.parent.name != "bench"  # which reads what the others write
+    path.read_text() for path in sorted((ROOT / "baselines").rglob("*.py"))
 )
-SNIPPETS = re.findall(r"^```python\n(.*?)^```", README, re.M | re.S)
+
+
+def find_commands(module):
+    """Returns the arguments of all commands that run a module, without repetitions."""
+    pattern = rf"(?:mpiexec .* )?python -m {re.escape(module)} (.*)"
+    matches = [re.fullmatch(pattern, line) for line in LINES]
+    return list(dict.fromkeys(match[1] for match in matches if match))
+
+
+def find_snippets():
+    """Returns files that a reader is asked to make, and Python that stands alone."""
+    files, scripts = {}, []
+    pattern = r"^([^\n]+)\n+```python\n(.*?)^```"  # with the line before it
+    for before, code in re.findall(pattern, TEXT, re.M | re.S):
+        if file := re.search(r"[Ii]n `(\S+\.py)`:$", before):
+            assert file[1] not in files
+            files[file[1]] = code
+        elif not before.startswith("<!-- not run"):
+            scripts.append(code)
+    assert len(files) + len(scripts) == TEXT.count("```python") - TEXT.count(
+        "<!-- not run"
+    )
+    return files, scripts
+
+
+COMMANDS = find_commands("baselines.run")
+THROUGHPUT = find_commands("benchmarks.throughput")
+CHAOS = find_commands("benchmarks.chaos")
+FILES, SCRIPTS = find_snippets()
+ALGORITHMS = [
+    f"{path.parts[0]}.{path.parts[1]}"
+    for path in map(Path, [*FILES, "my_pkg/my_alg/my_alg.py"])
+    if path.parts[-2:-1] == (path.stem,)
+]
+
+
+@pytest.fixture(scope="module")
+def examples(tmp_path_factory):
+    """A folder, importable, with the files that a reader is asked to make."""
+    folder = tmp_path_factory.mktemp("examples")
+    for name, code in FILES.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(code)
+    (folder / "baselines").symlink_to(ROOT / "baselines")
+    for line in dict.fromkeys(LINES):
+        if line.startswith(("cp ", "mv ")):
+            subprocess.run(shlex.split(line), check=True, cwd=folder)
+    modules = set(sys.modules)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(folder)
+        yield folder
+    for name in set(sys.modules) - modules:
+        if name.startswith("my_"):
+            del sys.modules[name]
+
+
+@pytest.fixture
+def home(examples, empty_folder, monkeypatch):
+    """Somebody's home folder, with a screen."""
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    monkeypatch.setenv("HOME", str(empty_folder))
+
+
+def skip_without_packages(command):
+    if "-Genesis-" in command:
+        pytest.importorskip("stable_retro")
+    if "HalfCheetah" in command:
+        pytest.importorskip("mujoco")
 
 
 def test_the_two_commands_stand_first():
@@ -37,65 +102,101 @@ def test_the_two_commands_stand_first():
     assert second == f"{install}'.[test]' && .venv/bin/pytest"
 
 
+def test_everything_was_found():
+    """No command or snippet is written so that it would be left out here."""
+    for module, found in (
+        ("baselines.run", COMMANDS),
+        ("benchmarks.throughput", THROUGHPUT),
+        ("benchmarks.chaos", CHAOS),
+    ):
+        lines = {line for line in LINES if f"-m {module} " in line}
+        of_install = {line for line in lines if line.startswith("python3 -m venv")}
+        assert len(lines - of_install) >= len(found) > 1
+        for line in lines - of_install:
+            assert any(line.endswith(f"-m {module} {command}") for command in found)
+    assert len(COMMANDS) >= 30
+    assert {"my_envs.py", "my_networks.py"} < set(FILES)
+    assert len(ALGORITHMS) > 2
+    assert len([code for code in SCRIPTS if code in README]) == 1
+    assert len(SCRIPTS) > 2
+
+
 @pytest.mark.parametrize("command", COMMANDS)
-def test_command_line_is_understood(command, monkeypatch, tmp_path):
-    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
-    monkeypatch.setenv("HOME", str(tmp_path))
-    for name in re.findall(r"(\w+):\w+", command):
-        if name.startswith("my_"):
-            pytest.importorskip(name, reason="a placeholder for the reader's module")
-    if "-Genesis-" in command:
-        pytest.importorskip("stable_retro")
+def test_command_line_is_understood(command, home):
+    skip_without_packages(command)
     if "--help" in command:
         with pytest.raises(SystemExit) as stop:
-            run.main(shlex.split(command))
+            parse(shlex.split(command))
         assert stop.value.code == 0
     elif "--resume" in command:
         # There is no such run here: the mistake found must be that one alone.
         with pytest.raises(UserFileError, match="there is no run to resume"):
-            run.run(shlex.split(command))
+            parse(shlex.split(command))
     else:
-        run.parse(shlex.split(command))
+        parse(shlex.split(command))
+
+
+@pytest.mark.parametrize(
+    ("program", "command"),
+    [(throughput, x) for x in THROUGHPUT] + [(chaos, x) for x in CHAOS],
+)
+def test_benchmark_command_line_is_understood(program, command, home):
+    skip_without_packages(command)
+    words = shlex.split(command)
+    options, others = parse_options(program.Options, words, "", "")
+    parse([f"--alg={options.alg}", f"--env={options.env}", *others])
 
 
 def test_messages_are_what_the_code_says():
-    section = README.partition("## If something goes wrong")[2].partition("\n## ")[0]
-    table = re.findall(r"^\| (`.*?) \|", section, re.M)
+    page = (ROOT / "docs" / "troubleshooting.md").read_text()
+    table = re.findall(r"^\| (`.*?) \|", page, re.M)
     messages = [message for cell in table for message in re.findall(r"`(.*?)`", cell)]
-    assert len(messages) > 10
+    assert len(messages) > 20
     # Without the ends and beginnings of strings that go on in the next line.
     text = re.sub(r'"\s*f?"', "", SOURCES)
     for message in messages:
-        pattern = re.sub(r"\d+", "{[^}]*}", re.escape(message))
+        pattern = re.sub(r"\b\d+\b", "{[^}]*}", re.escape(message))
         assert re.search(pattern, text), message
 
 
-@pytest.mark.parametrize("command", BENCH_COMMANDS)
-def test_bench_command_line_is_understood(command):
-    args, others = throughput.make_parser().parse_known_args(shlex.split(command))
-    run.parse([f"--alg={args.alg}", f"--env={args.env}", *others])
+def test_links_lead_somewhere():
+    for page in PAGES:
+        for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
+            path, _, heading = link.partition("#")
+            if path.startswith("https:"):
+                continue
+            target = (page.parent / path).resolve() if path else page
+            assert target.exists(), f"{page.name}: {link}"
+            if heading:
+                titles = re.findall(r"^#+ (.*)", target.read_text(), re.M)
+                anchors = [re.sub(r"[^\w\- ]", "", title.lower()) for title in titles]
+                anchors = [anchor.replace(" ", "-") for anchor in anchors]
+                assert heading in anchors, f"{page.name}: {link}"
 
 
-@pytest.mark.parametrize("command", CHAOS_COMMANDS)
-def test_chaos_command_line_is_understood(command):
-    args, others = chaos.make_parser().parse_known_args(shlex.split(command))
-    run.parse([f"--alg={args.alg}", f"--env={args.env}", *others])
+@pytest.mark.parametrize("alg", ALGORITHMS)
+def test_example_algorithm_trains(alg, home):
+    model = run.main([f"--alg={alg}", "--env=CartPole-v1", "--num_timesteps=1200"])
+    assert model.action_space.n == 2
 
 
-def test_there_are_commands_and_snippets():
-    assert len(BENCH_COMMANDS) >= 2
-    assert len(COMMANDS) >= 5
-    assert len(SNIPPETS) >= 1
-
-
-@pytest.mark.parametrize("snippet", SNIPPETS)
-def test_snippet_runs_as_a_script(snippet, tmp_path):
-    """Also without a __main__ guard, though it starts worker processes."""
-    assert "__main__" not in snippet
-    # Fewer steps, so that the test ends; all else as it stands.
-    short, count = re.subn(r"total_timesteps=[\d_]+", "total_timesteps=400", snippet)
+def test_environment_and_network_of_ones_own_train(home):
+    command = next(x for x in COMMANDS if "my_envs:" in x and "my_networks:" in x)
+    short, count = re.subn(r"num_timesteps=[\d_]+", "num_timesteps=400", command)
     assert count == 1
-    (tmp_path / "script.py").write_text(short)
+    run.main(shlex.split(short))
+
+
+def shortened(code):
+    """Returns Python with fewer steps, so that a test ends; all else as it stands."""
+    return re.sub(r"total_timesteps=[\d_]+", "total_timesteps=400", code)
+
+
+@pytest.mark.parametrize("code", [code for code in SCRIPTS if code in README])
+def test_readme_snippet_runs_as_a_script(code, tmp_path):
+    """Also without a __main__ guard, though it starts worker processes."""
+    assert "__main__" not in code
+    (tmp_path / "script.py").write_text(shortened(code))
     subprocess.run(
         [sys.executable, "script.py"],
         cwd=tmp_path,
@@ -103,3 +204,8 @@ def test_snippet_runs_as_a_script(snippet, tmp_path):
         capture_output=True,
         timeout=120,
     )
+
+
+@pytest.mark.parametrize("code", [code for code in SCRIPTS if code not in README])
+def test_docs_snippet_runs(code, home):
+    exec(compile(shortened(code), "snippet", "exec"), {"__name__": "snippet"})

@@ -9,12 +9,9 @@ import pytest
 from gymnasium import spaces
 
 from baselines.common.errors import UserValueError
-from baselines.common.replay_buffer import (
-    PrioritizedReplayBuffer,
-    ReplayBuffer,
-    SumTree,
-    available_memory,
-)
+from baselines.common.machine import available_memory
+from baselines.common.prioritized_replay import PrioritizedReplayBuffer, SumTree
+from baselines.common.replay_buffer import ReplayBuffer
 
 PIXELS = spaces.Box(0, 255, (5, 4, 8), np.uint8)  # 4 frames of 2 channels
 VECTOR = spaces.Box(-np.inf, np.inf, (3,), np.float32)
@@ -283,7 +280,7 @@ def test_memory_left_in_a_container(tmp_path):
 
 def test_what_does_not_fit_is_refused(monkeypatch):
     space = spaces.Box(0, 255, (84, 84, 4), np.uint8)
-    module = "baselines.common.replay_buffer"
+    module = "baselines.common.machine"
     monkeypatch.setattr(f"{module}.available_memory", lambda: 8 * 2**30)
     make(ReplayBuffer, space, 1_000_000, 1, 1, 4)
     monkeypatch.setattr(f"{module}.available_memory", lambda: 2 * 2**30)

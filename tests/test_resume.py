@@ -18,11 +18,12 @@ import numpy as np
 import pytest
 
 from baselines import logger, run
-from baselines.common.checkpoint import Checkpoints, list_manifests
 from baselines.common.envs import make_env, make_vec_env
+from baselines.common.envs.recorder import Recorder, get_env_state, set_env_state
 from baselines.common.errors import UserError, UserValueError
-from baselines.common.recorder import Recorder, get_env_state, set_env_state
-from baselines.common.tensors import load_tensors
+from baselines.common.saving.checkpoints import list_manifests
+from baselines.common.saving.tensors import load_tensors
+from baselines.common.training import Run
 from baselines.common.vec_env import DummyVecEnv, SubprocVecEnv, VecFrameStack
 
 CARTPOLE = "--alg=a2c --env=CartPole-v1 --num_env=3 --num_timesteps=3000 --seed=1 "
@@ -69,21 +70,21 @@ class Killed(Exception):
 @contextlib.contextmanager
 def killed_after(updates):
     """Makes every training loop raise after so many updates, saving nothing more."""
-    original = Checkpoints.after_update
+    original = Run.end_update
     left = [updates]
 
-    def after_update(self, *args, **kwargs):
-        original(self, *args, **kwargs)
+    def end_update(self, last):
+        original(self, last)
         left[0] -= 1
         if left[0] == 0:
             raise Killed
 
-    Checkpoints.after_update = after_update
+    Run.end_update = end_update
     try:
         with pytest.raises(Killed):
             yield
     finally:
-        Checkpoints.after_update = original
+        Run.end_update = original
 
 
 @pytest.mark.parametrize("updates", [1, 34, 77, 190])
@@ -248,9 +249,7 @@ def test_killed_process_goes_on_with_other_workers(monkeypatch):
     process.kill()
     process.wait()
     assert not os.path.exists("cut/model.safetensors")
-    monkeypatch.setattr(
-        "baselines.common.vec_env.subproc_vec_env.available_cores", lambda: 3
-    )
+    monkeypatch.setattr("baselines.common.mpi.available_cores", lambda: 3)
     run.main(["--resume=cut"])
     assert results("cut") == results("whole")
 
@@ -360,7 +359,7 @@ def test_damaged_checkpoint_gives_way_to_the_one_before_it():
 
 def test_kill_while_writing_leaves_the_checkpoint_before_it(monkeypatch):
     run.main(f"{CARTPOLE} --log_path=whole".split())
-    from baselines.common import checkpoint
+    from baselines.common.saving import checkpoints as checkpoint
 
     original = checkpoint.replace_file
 
@@ -490,7 +489,7 @@ def test_what_does_not_fit_is_refused_and_nothing_is_cut(capsys):
     assert "CartPole-v1, this run has CartPole-v0" in error_of(capsys, "--resume=cut")
     edit_config(env="CartPole-v1", format=99)
     assert "its format is 99" in error_of(capsys, "--resume=cut")
-    edit_config(format=2)
+    edit_config(format=3)
     assert Path("cut/progress.csv").read_bytes() == kept
     Path("cut/config.json").write_text("{")
     assert "config.json is damaged" in error_of(capsys, "--resume=cut")
@@ -597,7 +596,7 @@ def test_library_resumes_as_well():
         train("cut", resume="nowhere")
     with pytest.raises(UserError, match=r"its lr is 0.0007, this run's is 1.0"):
         train("cut", resume="cut", lr=1.0)
-    with pytest.raises(UserError, match="its num_hidden is None, this run's is 32"):
+    with pytest.raises(UserError, match="its num_hidden is 64, this run's is 32"):
         train("cut", resume="cut", num_hidden=32)
 
 

@@ -1,24 +1,23 @@
-"""The bench: what it measures, and that frames are uploaded once."""
+"""The throughput benchmark: what it measures, and that frames are uploaded once."""
 
+import contextlib
 import json
+import re
 import sys
 from pathlib import Path
 
 import pytest
-from discovered import algorithms
 
-from baselines.bench import throughput
-from baselines.bench.peers import check_comparable
-from baselines.bench.rates import Clock
+from baselines import logger
 from baselines.common.errors import UserValueError
-from baselines.run import parse
+from baselines.common.settings import parse
+from benchmarks import throughput
+from benchmarks.peers import AlePeer, check_comparable
+from benchmarks.rates import Clock
 
 FRAME_STACK = 84 * 84 * 4
 
-
-@pytest.fixture(autouse=True)
-def empty_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("empty_folder")
 
 
 def test_clock_leaves_the_warm_up_out(monkeypatch):
@@ -31,11 +30,13 @@ def test_clock_leaves_the_warm_up_out(monkeypatch):
     assert (clock.steps, clock.rate) == (60, 5.0)
 
 
-@pytest.mark.parametrize("alg", algorithms())
-def test_every_algorithm_is_measured(alg, capsys):
+def test_every_algorithm_is_measured(alg, small, env_id, capsys):
     throughput.main(
-        f"--alg={alg} --env=CartPole-v1 --num_env=2 --seconds=0.3 --repeats=2 "
-        "--json=figures.json".split()
+        [
+            *f"--alg={alg} --env={env_id} --num_env=2 --checkpoint_interval=5000 "
+            "--seconds=0.1 --repeats=2 --json=figures.json".split(),
+            *(f"--{name}={value}" for name, value in small.items()),
+        ]
     )
     figures = json.loads(Path("figures.json").read_text())
     rates = figures["agent_steps_per_second"]
@@ -46,8 +47,9 @@ def test_every_algorithm_is_measured(alg, capsys):
         assert limit == pytest.approx(1 / (1 / env + 1 / act + 1 / train))
     assert all(rate > 10 for values in rates.values() for rate in values)
     assert figures["settings"]["checkpoint_interval"] == 0
-    assert figures["checkpoint_interval"] == 100_000
-    assert "--repeats=2" in figures["command"]
+    assert figures["checkpoint_interval"] == 5000
+    assert figures["command"].startswith("python -m benchmarks.throughput --alg=")
+    assert "commit" in figures["versions"]
     table = capsys.readouterr().out
     for words in ("serial limit", "loop / serial limit", "checkpoint", "uploaded"):
         assert words in table
@@ -57,52 +59,130 @@ def test_every_algorithm_is_measured(alg, capsys):
 
 
 @pytest.mark.parametrize(
-    ("alg", "stacks"),
+    ("alg_name", "stacks"),
     # Acting uploads one; dqn also 2 * 32 every 4 agent steps, as each is drawn anew.
     [("a2c", 1), ("ppo2", 1), ("dqn", 17)],
 )
-def test_each_frame_is_uploaded_once_as_uint8(alg, stacks):
-    replay = "--buffer_size=2500 --learning_starts=200" if alg == "dqn" else ""
-    throughput.main(
-        f"--alg={alg} --num_env=2 --network=cnn_small --seconds=0.3 --repeats=1 "
-        f"--json=figures.json {replay}".split()
-    )
-    figures = json.loads(Path("figures.json").read_text())
-    uploaded = figures["bytes_uploaded_per_agent_step"]
+def test_each_frame_is_uploaded_once_as_uint8(alg_name, stacks, tmp_path):
+    argv = [f"--alg={alg_name}", "--env=PongNoFrameskip-v4", "--num_env=2"]
+    argv += ["--network=cnn_small"]
+    if alg_name == "dqn":
+        argv += ["--buffer_size=2500", "--learning_starts=200"]
+    with (
+        logger.scoped_configure(str(tmp_path / "log"), []),
+        contextlib.closing(throughput.Bench(argv, seconds=0.1)) as bench,
+    ):
+        uploaded = bench.bytes_uploaded()
+        memory = bench.replay_memory()
+        workers = bench.worker_megabytes()
     assert FRAME_STACK * stacks <= uploaded < 1.01 * FRAME_STACK * stacks
     if sys.platform == "linux":
-        assert len(figures["peak_megabytes_of_workers"]) == 2
-        assert all(5 < size < 200 for size in figures["peak_megabytes_of_workers"])
-    if alg == "dqn":
-        seconds = figures["replay_memory"]["seconds_to_write_a_transition"]
-        assert 1e-7 < seconds < 1e-2
-        figures["checkpoint_seconds"] = 0.25
-        figures["replay_memory"]["seconds_to_write_a_transition"] = 1e-5
-        assert "checkpoint           1.250 s" in throughput.report(figures)
+        assert len(workers) == 2 and all(5 < size < 200 for size in workers)
+    assert bool(memory) == (alg_name == "dqn")
+    if memory:
+        assert memory["transitions"] == 2500
+        assert 1e-7 < memory["seconds_to_write_a_transition"] < 1e-2
+        assert 1e-6 < memory["seconds_to_draw_a_batch"] < 1
 
 
-def test_ale_is_set_beside_our_environments(capsys):
-    throughput.main(
-        [
-            "--alg=a2c",
-            "--num_env=2",
-            "--network=cnn_small",
-            "--seconds=0.3",
-            "--repeats=1",
-            "--compare=ale",
-        ]
-    )
-    table = capsys.readouterr().out
-    assert "env of AtariVectorEnv" in table and "ours / theirs" in table
+class StubBench:
+    """Has three measurements of each rate, and all other figures."""
+
+    checkpoint_interval = 100_000
+
+    def __init__(self):
+        self.rates = {
+            name: iter(rates)
+            for name, rates in dict(
+                env=[400, 500, 900], act=[400] * 3, train=[400] * 3, loop=[100] * 3
+            ).items()
+        }
+
+    def env_rate(self):
+        return next(self.rates["env"])
+
+    def act_rate(self):
+        return next(self.rates["act"])
+
+    def train_rate(self):
+        return next(self.rates["train"])
+
+    def loop_rate(self):
+        return next(self.rates["loop"])
+
+    def bytes_uploaded(self):
+        return 28224.4
+
+    def worker_megabytes(self):
+        return [60.0, 70.0]
+
+    def checkpoint_seconds(self):
+        return 0.25
+
+    def replay_memory(self):
+        # A second to write what is new of it, in the 1,000 s between two checkpoints.
+        return {
+            "transitions": 50_000,
+            "bytes": 353_000_000,
+            "seconds_to_draw_a_batch": 0.0006,
+            "seconds_to_write_a_transition": 1e-5,
+        }
+
+
+class StubPeer:
+    name = "Peer"
+    measures = ("loop",)
+
+    def __init__(self):
+        self.rates = iter([50, 40, 25])
+
+    def rate(self, name):
+        return next(self.rates)
+
+
+def test_report_has_medians_and_what_a_checkpoint_costs():
+    table = throughput.report(throughput.measure(StubBench(), 3, StubPeer()))
+    rows = (re.split("  +", line) for line in table.splitlines())
+    found = {name: value for name, value in rows if name != "peak memory"}
+    assert found == {
+        "env": "500 steps/s",
+        "act": "400 steps/s",
+        "train": "400 steps/s",
+        "serial limit": "143 steps/s",  # 1 / (1/500 + 2/400)
+        "loop": "100 steps/s",
+        "loop / serial limit": "0.70",
+        "loop of Peer": "40 steps/s",
+        "ours / theirs": "2.50",
+        "uploaded": "28,224 bytes/step",
+        "largest worker": "70 MB",
+        "checkpoint": "1.250 s, 0.12% of the run's time",
+        "replay memory": "0.35 GB for 50,000 transitions",
+        "drawing a batch": "0.60 ms",
+    }
+
+
+def test_ale_is_measured_with_as_many_environments(tmp_path):
+    argv = "--alg=a2c --env=PongNoFrameskip-v4 --network=cnn_small --num_env=3".split()
+    with (
+        logger.scoped_configure(str(tmp_path / "log"), []),
+        contextlib.closing(throughput.Bench(argv, seconds=0.1)) as bench,
+        contextlib.closing(AlePeer(bench)) as peer,
+    ):
+        assert peer.env.num_envs == 3
+        assert all(peer.rate(name) > 10 for name in peer.measures)
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--alg=a2c", "--compare=sb4"], "sb3"),
+        (["--env=CartPole-v1"], "--alg is required"),
+        (["--alg=a2c", "--compare=sb4"], "did you mean 'sb3'"),
         (["--alg=a2c", "--env=CartPole-v1", "--compare=ale"], "for Atari games"),
         (["--alg=a2c", "--nstep=3"], "did you mean '--nsteps'"),
         (["--alg=a2c", "--seconds=soon"], "a finite number"),
+        (["--alg=a2c", "--seconds=0"], "seconds has to be above 0"),
+        (["--alg=a2c", "--repeats=0"], "repeats has to be at least 1"),
+        (["--alg=a2c", "--log_path=x"], "--log_path has no effect"),
     ],
 )
 def test_mistake_gives_one_line(capfd, arguments, words):
@@ -114,22 +194,23 @@ def test_mistake_gives_one_line(capfd, arguments, words):
 
 
 @pytest.mark.parametrize(
-    ("alg", "changes", "words"),
+    ("name", "changes", "words"),
     [
         ("rainbow", {}, "is for a2c, ppo2 and dqn, received --alg=rainbow"),
         ("ppo2", dict(network="lstm"), "received 'lstm'"),
-        ("dqn", dict(noisy=True), "has no --noisy; leave it out"),
-        ("dqn", dict(n_step=3), "has no --n_step; leave it out"),
-        ("dqn", dict(train_freq=3), "train_freq has to divide num_env"),
+        ("dqn", dict(noisy=True), "has no --noisy=True; leave it out"),
+        ("dqn", dict(values="categorical"), "has no --values=categorical"),
+        ("dqn", dict(n_step=3), "has no --n_step=3; leave it out"),
+        ("dqn", dict(train_freq=3), "train_freq and num_env has to divide"),
     ],
 )
-def test_what_stable_baselines3_cannot_do_is_told(alg, changes, words):
+def test_what_stable_baselines3_cannot_do_is_refused(name, changes, words):
     argv = ["--alg=dqn", "--env=CartPole-v1", "--network=mlp", "--num_env=8"]
-    settings = parse(argv)[2]
+    settings = parse(argv).learn_arguments
     check_comparable("dqn", {**settings, "train_freq": 4}, 8)
     check_comparable("dqn", {**settings, "train_freq": 16}, 8)
     with pytest.raises(UserValueError, match=words):
-        check_comparable(alg, {**settings, **changes}, 8)
+        check_comparable(name, {**settings, **changes}, 8)
 
 
 def test_missing_stable_baselines3_is_named(capfd, monkeypatch):

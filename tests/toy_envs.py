@@ -129,6 +129,43 @@ class TalkativeEnv(CounterEnv):
         return *super().step(action)[:4], {"bytes": bytes(self.size)}
 
 
+BOX = spaces.Box(-np.inf, np.inf, (2,), np.float32)
+GOOD = np.zeros(2, np.float32)
+
+
+class Broken(gym.Env):
+    """Answers with given values where a Gymnasium environment has others.
+
+    Args:
+        space: of observations.
+        first: the observation of ``reset``.
+        info: what ``reset`` returns beside it, or None for the observation alone.
+        step: changes of the five values of ``step``, by their places; or all of them.
+        later: another space of observations, which it has after ``reset``.
+    """
+
+    action_space = spaces.Discrete(2)
+
+    def __init__(self, space=BOX, first=GOOD, info=(), step=None, later=None):
+        self.observation_space = space
+        self.first = first
+        self.info = dict(info) if info is not None else None
+        self.results = step if step is not None else {}
+        self.later = later
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        if self.later is not None:
+            self.observation_space = self.later
+        return self.first if self.info is None else (self.first, self.info)
+
+    def step(self, action):
+        if not isinstance(self.results, dict):
+            return self.results
+        right = [self.first, 0.0, False, False, {}]
+        return tuple(self.results.get(i, value) for i, value in enumerate(right))
+
+
 class ToyGame(CounterEnv):
     """A CounterEnv whose actions have the names of a game's."""
 

@@ -1,7 +1,3 @@
-def __getattr__(name):
-    # Keras is imported when learn() is asked for, not before.
-    if name == "learn":
-        from baselines.a2c.a2c import learn
+from baselines.common.lazy import learn_of
 
-        return learn
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = learn_of(__name__)

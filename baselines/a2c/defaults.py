@@ -1,8 +1,7 @@
 """What a kind of environment changes in the defaults of ``learn()``.
 
-A function for each environment type. The key ``env`` holds what the algorithm
-needs of the environment; all others are arguments of ``learn()`` or of the
-network.
+A function for each environment type. The key ``env`` holds what the algorithm needs of
+the environment; all others are arguments of ``learn()`` or of the network.
 """
 
 
@@ -22,3 +21,8 @@ def mujoco():
 def retro():
     # OpenAI Baselines had one environment for each core here as well.
     return atari()
+
+
+def small():
+    """Settings for tests: short updates, and rows often."""
+    return dict(nsteps=4, log_interval=20)

@@ -8,7 +8,7 @@ import time
 
 import gymnasium as gym
 
-from baselines.common.files import full_disk_told, open_text, synced_size
+from baselines.common.saving.files import open_text, report_full_disk, synced_size
 
 
 class Monitor(gym.Wrapper):
@@ -133,7 +133,7 @@ class ResultsWriter:
         """Creates the file, folders included, unless it is open already."""
         if self.file:
             return
-        with full_disk_told(self.filename):
+        with report_full_disk(self.filename):
             os.makedirs(os.path.dirname(self.filename) or ".", exist_ok=True)
             self.file = open_text(self.filename)
             # The blank at the end of the first line is part of the format.
@@ -144,7 +144,7 @@ class ResultsWriter:
 
     def write_row(self, row):
         self.open()
-        with full_disk_told(self.filename):
+        with report_full_disk(self.filename):
             self.csv.writerow(row)
             self.file.flush()
 

@@ -1,23 +1,18 @@
-"""Command-line arguments made from a function's signature and docstring."""
+"""Command-line arguments made from what a signature declares."""
 
 import argparse
 import ast
 import contextlib
 import importlib
-import inspect
 import math
 import os
-import re
 import sys
 import tempfile
-import types
-import typing
+from typing import Literal
 
 from baselines.common import mpi
+from baselines.common.declarations import REQUIRED, names_of
 from baselines.common.errors import UserError, UserValueError
-
-REQUIRED = inspect.Parameter.empty
-TYPES_OF_TEXT = {object, type(None), bool, dict, float, int, list, set, str, tuple}
 
 
 class OneLineErrorParser(argparse.ArgumentParser):
@@ -48,94 +43,65 @@ def one_line_errors():
         mpi.end(130)
 
 
-def function_arguments(fn, leave_out=()) -> dict:
-    """Returns the parameters of ``fn`` that can be given as text, by name."""
-    return {
-        name: parameter
-        for name, parameter in inspect.signature(fn, eval_str=True).parameters.items()
-        if name not in leave_out
-        and parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
-        and text_types(parameter.annotation)
-    }
-
-
-def signature_defaults(arguments) -> dict:
-    """Returns the defaults of ``arguments``, from ``function_arguments``, by name."""
-    return {
-        name: parameter.default
-        for name, parameter in arguments.items()
-        if parameter.default is not REQUIRED
-    }
-
-
-def add_function_arguments(parser, title, arguments, fn, defaults) -> None:
-    """Adds ``arguments`` of ``fn`` to a parser, as a group of its own.
+def add_arguments(parser, arguments, defaults=(), title=None) -> None:
+    """Adds declared arguments to a parser; those that are not given stay out of it.
 
     Args:
         parser: an ArgumentParser.
-        title: of the group in the help.
-        arguments: from ``function_arguments``.
-        fn: its docstring gives their meaning.
-        defaults: values that stand before those of the signature, in the help.
+        arguments: values of ``declared_arguments``.
+        defaults: a dict of values that replace those of the signature in the help.
+        title: of their group in the help; None for no group.
     """
-    group = parser.add_argument_group(title)
-    meanings = argument_meanings(fn)
-    for name, parameter in arguments.items():
-        default = defaults.get(name, parameter.default)
-        meaning = meanings.get(name, "")
-        if default is not REQUIRED:
+    group = parser.add_argument_group(title) if title else parser
+    for argument in arguments:
+        default = dict(defaults).get(argument.name, argument.default)
+        meaning = argument.meaning
+        if default is not REQUIRED and default is not None:
             meaning = f"{meaning} (default: {default})".strip()
-        bare_flag = (
-            {"nargs": "?", "const": True} if parameter.annotation is bool else {}
-        )
+        flag = {}
+        if [choice.kind for choice in argument.choices] == [bool]:
+            flag = {"nargs": "?", "const": True}
         group.add_argument(
-            f"--{name}",
-            type=value_parser(parameter.annotation),
+            f"--{argument.name}",
+            type=value_parser(argument.choices),
             default=argparse.SUPPRESS,
-            metavar=name.upper(),
+            metavar=argument.name.upper(),
             help=meaning.replace("%", "%%"),
-            **bare_flag,
+            **flag,
         )
 
 
-def text_types(annotation) -> list:
-    """Returns the types that a command-line value for ``annotation`` may have."""
-    if annotation is REQUIRED:
-        return [object]
-    if isinstance(annotation, types.UnionType) or (
-        typing.get_origin(annotation) is typing.Union
-    ):
-        members = typing.get_args(annotation)
-    else:
-        members = (annotation,)
-    members = [typing.get_origin(member) or member for member in members]
-    members = [member for member in members if member in TYPES_OF_TEXT]
+def of_text(arguments) -> list:
+    """Returns those of ``declared_arguments`` that can be given as text."""
     # None alone is no value to give, only a way to say "nothing".
-    return members if set(members) - {type(None)} else []
+    return [
+        argument
+        for argument in arguments.values()
+        if any(c.kind in PARSERS and c.kind is not type(None) for c in argument.choices)
+    ]
 
 
-def value_parser(annotation):
-    """Returns a function from text to a value of the annotated type."""
-    types_allowed = text_types(annotation)
+def value_parser(choices):
+    """Returns a function from text to a value of one of the types."""
+    choices = [choice for choice in choices if choice.kind in PARSERS]
     # Text fits whatever else does not.
-    types_allowed.sort(key=lambda member: member is str)
+    choices.sort(key=lambda choice: choice.kind is str)
 
     def parse(text):
-        for member in types_allowed:
+        for choice in choices:
             try:
-                return PARSERS.get(member, parse_literal_of(member))(text)
+                return PARSERS[choice.kind](text)
             except (ValueError, SyntaxError):
                 continue
-        names = " or ".join(
-            NAMES.get(member, member.__name__) for member in types_allowed
+        raise argparse.ArgumentTypeError(
+            f"expected {names_of(choices)}, received {text!r}"
         )
-        raise argparse.ArgumentTypeError(f"expected {names}, received {text!r}")
 
     return parse
 
 
 def parse_integer(text):
-    """Returns a whole number, also from text like 1e6."""
+    """Returns an integer, also from text like 1e6."""
     try:
         return int(text)
     except ValueError:
@@ -176,18 +142,18 @@ def parse_anything(text):
         return text
 
 
-def parse_literal_of(member):
-    """Returns a parser of Python literals of one type, such as list."""
+def parse_list(text):
+    value = ast.literal_eval(text)
+    if not isinstance(value, (list, tuple)):
+        raise ValueError(text)
+    return list(value)
 
-    def parse(text):
-        value = ast.literal_eval(text)
-        if member in (list, tuple) and isinstance(value, (list, tuple)):
-            return member(value)
-        if not isinstance(value, member):
-            raise ValueError(text)
-        return value
 
-    return parse
+def parse_dict(text):
+    value = ast.literal_eval(text)
+    if not isinstance(value, dict):
+        raise ValueError(text)
+    return value
 
 
 PARSERS = {
@@ -195,23 +161,20 @@ PARSERS = {
     float: parse_number,
     bool: parse_boolean,
     str: str,
+    Literal: str,
     type(None): parse_none,
     object: parse_anything,
-}
-NAMES = {
-    int: "a whole number",
-    float: "a finite number",
-    bool: "true or false",
-    str: "text",
-    type(None): "none",
+    REQUIRED: parse_anything,
+    list: parse_list,
+    tuple: parse_list,
+    dict: parse_dict,
 }
 
 
 def import_quietly(module):
     """Imports a module; what it writes to stderr is shown only if it fails.
 
-    TensorFlow's notes on the processor pass by every setting that should
-    silence them.
+    No setting silences all of TensorFlow's notes on the processor.
     """
     sys.stderr.flush()
     stderr = os.dup(2)
@@ -228,19 +191,3 @@ def import_quietly(module):
         finally:
             os.dup2(stderr, 2)
             os.close(stderr)
-
-
-def argument_meanings(fn) -> dict:
-    """Returns the text of each argument in the ``Args`` section of a docstring."""
-    docstring = inspect.getdoc(fn) or ""
-    section = re.search(r"^Args:\n((?:[ \t]+.*\n?|\n)+)", docstring, re.MULTILINE)
-    if not section:
-        return {}
-    entries = re.findall(
-        r"^ {4}(\w[\w, ]*):((?:.*\n?)(?:(?: {5,}.*)?\n?)*)", section[1], re.MULTILINE
-    )
-    return {
-        name: " ".join(text.split())
-        for names, text in entries
-        for name in names.split(", ")
-    }

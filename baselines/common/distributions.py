@@ -13,7 +13,7 @@ from gymnasium import spaces
 from keras import ops
 
 from baselines.common.errors import UserTypeError
-from baselines.common.models import dense
+from baselines.common.layers import dense
 
 HEAD_GAIN = 0.01  # nearly the same distribution everywhere at first
 
@@ -50,6 +50,11 @@ class Categorical:
         """Returns -Σ p log p, [B]."""
         log_p = ops.log_softmax(logits)
         return -ops.sum(ops.exp(log_p) * log_p, axis=-1)
+
+    def kl(self, old, new):
+        """Returns KL(old || new) = Σ p_old (log p_old - log p_new), [B]."""
+        log_old, log_new = ops.log_softmax(old), ops.log_softmax(new)
+        return ops.sum(ops.exp(log_old) * (log_old - log_new), axis=-1)
 
 
 class MultiCategorical:
@@ -88,6 +93,10 @@ class MultiCategorical:
         pairs = zip(self.parts, self._split(logits))
         return sum(part.entropy(x) for part, x in pairs)
 
+    def kl(self, old, new):
+        parts = zip(self.parts, self._split(old), self._split(new))
+        return sum(part.kl(x, y) for part, x, y in parts)
+
     def _split(self, logits):
         return ops.split(logits, self.bounds, axis=-1)
 
@@ -120,21 +129,32 @@ class Bernoulli:
         p = ops.sigmoid(logits)
         return ops.sum(ops.softplus(logits) - p * logits, axis=-1)
 
+    def kl(self, old, new):
+        p = ops.sigmoid(old)
+        return ops.sum(p * (old - new) + ops.softplus(new) - ops.softplus(old), axis=-1)
+
 
 class DiagGaussian:
     """Continuous actions [B, *shape] with a mean and a log deviation each.
 
-    The log deviations do not depend on the observation. Actions are not clipped
-    here: who steps the environment clips them (``vec_env.clip_actions``), so that
-    likelihoods are those of what was drawn.
+    Actions are not clipped here but where the environment is stepped
+    (``vec_env.clip_actions``), so that likelihoods are those of what was drawn.
+
+    Args:
+        space: a Box.
+        state_dependent: whether the log deviations depend on the observation; else they
+            are variables.
     """
 
-    def __init__(self, space):
+    def __init__(self, space, state_dependent=False):
         self.shape = space.shape
+        self.state_dependent = state_dependent
         self.num_actions = math.prod(space.shape)
         self.num_params = 2 * self.num_actions
 
     def head(self):
+        if self.state_dependent:
+            return dense(self.num_params, gain=HEAD_GAIN)
         return GaussianHead(self.num_actions)
 
     def noise(self, rng, batch):
@@ -160,8 +180,103 @@ class DiagGaussian:
         logstd = self._split(params)[1]
         return ops.sum(logstd + 0.5 * math.log(2 * math.pi * math.e), axis=-1)
 
+    def kl(self, old, new):
+        """Returns Σ log σ'/σ + (σ² + (μ - μ')²) / 2σ'² - ½, [B]; new has the primes."""
+        (mean, logstd), (new_mean, new_logstd) = self._split(old), self._split(new)
+        squares = ops.exp(2 * logstd) + ops.square(mean - new_mean)
+        squares = 0.5 * squares / ops.exp(2 * new_logstd)
+        return ops.sum(new_logstd - logstd + squares - 0.5, axis=-1)
+
     def _split(self, params):
         return ops.split(params, 2, axis=-1)
+
+
+class Deterministic:
+    """Continuous actions c + h tanh(μ): c is the middle, h half the width of a Box."""
+
+    def __init__(self, space):
+        self.shape = space.shape
+        self.num_params = math.prod(space.shape)
+        self.middle, self.half_width = middle_and_half_width(space)
+
+    def head(self):
+        return dense(self.num_params, gain=HEAD_GAIN)
+
+    def noise(self, rng, batch):
+        """Returns [batch, 0]: nothing is drawn."""
+        return np.zeros((batch, 0), np.float32)
+
+    def sample(self, params, noise):
+        return self.mode(params)
+
+    def mode(self, params):
+        shaped = ops.reshape(ops.tanh(params), (-1, *self.shape))
+        return self.middle + self.half_width * shaped
+
+
+def middle_and_half_width(space):
+    """Returns both [*shape] of a Box; raises UserTypeError unless it is bounded."""
+    if not (np.isfinite(space.low).all() and np.isfinite(space.high).all()):
+        raise UserTypeError(f"a squashed action needs finite bounds, received {space}")
+    middle, half_width = (space.high + space.low) / 2, (space.high - space.low) / 2
+    return middle.astype(np.float32), half_width.astype(np.float32)
+
+
+class SquashedGaussian(DiagGaussian):
+    """Continuous actions [B, *shape] within the bounds of the space.
+
+    a = c + h tanh(u), where the mean and log deviation of the Gaussian u depend on the
+    observation, and c and h are the middle and half the width of the bounds. Haarnoja
+    et al. 2018, "Soft Actor-Critic", appendix C. Its entropy has no closed form: -log p
+    of a sample estimates it.
+    """
+
+    LOG_STD = -20.0, 2.0  # bounds of the log deviation, as in the authors' code
+
+    def __init__(self, space):
+        super().__init__(space, state_dependent=True)
+        self.middle, self.half_width = middle_and_half_width(space)
+
+    def sample_with_neglogp(self, params, noise):
+        """Returns actions [B, *shape] and their -log p [B], without inverting tanh."""
+        mean, logstd = self._split(params)
+        u = mean + ops.exp(logstd) * noise
+        return self._squash(u), self._neglogp(params, u)
+
+    def sample(self, params, noise):
+        return self.sample_with_neglogp(params, noise)[0]
+
+    def mode(self, params):
+        """Returns the action at the Gaussian's mean, [B, *shape]."""
+        return self._squash(self._split(params)[0])
+
+    def neglogp(self, params, actions):
+        ratio = (actions - self.middle) / self.half_width
+        # At the bounds themselves u would be infinite.
+        ratio = ops.clip(
+            ops.reshape(ratio, (-1, self.num_actions)), -0.999999, 0.999999
+        )
+        return self._neglogp(params, ops.arctanh(ratio))
+
+    def entropy(self, params):
+        raise NotImplementedError(
+            "the entropy of a SquashedGaussian has no closed form"
+        )
+
+    def _squash(self, u):
+        shaped = ops.reshape(ops.tanh(u), (-1, *self.shape))
+        return self.middle + self.half_width * shaped
+
+    def _neglogp(self, params, u):
+        """Returns -log p of the actions of u [B, actions], [B]."""
+        # log(1 - tanh(u)²) = 2 (log 2 - u - softplus(-2u)) stays finite for large u.
+        log_slope = 2.0 * (math.log(2.0) - u - ops.softplus(-2.0 * u))
+        log_slope = log_slope + np.log(self.half_width).reshape(-1)
+        return super().neglogp(params, u) + ops.sum(log_slope, axis=-1)
+
+    def _split(self, params):
+        mean, logstd = ops.split(params, 2, axis=-1)
+        return mean, ops.clip(logstd, *self.LOG_STD)
 
 
 class GaussianHead(keras.layers.Layer):

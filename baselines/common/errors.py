@@ -1,4 +1,4 @@
-"""Errors that are the caller's to mend: the command line prints them as one line.
+"""Errors that are the caller's to fix: the command line prints them as one line.
 
 Each is also the Python exception that research code would expect, so that
 ``except ValueError`` works as usual. An exception of any other type is a bug,
@@ -6,6 +6,7 @@ ours or an environment's, and keeps its traceback.
 """
 
 import difflib
+import re
 
 
 class UserError(Exception):
@@ -29,7 +30,7 @@ class FullDiskError(UserFileError):
 
 
 class DivergedError(UserError, ArithmeticError):
-    """Training has come to numbers that are not finite."""
+    """The loss or the weights became NaN or infinite."""
 
 
 class MissingDependency(UserError, ImportError):
@@ -40,3 +41,8 @@ def suggest(name: str, known) -> str:
     """Returns ``; did you mean 'x'?`` for the nearest of ``known``, or nothing."""
     nearest = difflib.get_close_matches(name, [str(k) for k in known], n=1, cutoff=0.6)
     return f"; did you mean {nearest[0]!r}?" if nearest else ""
+
+
+def first_line(error) -> str:
+    """Returns an exception's message, cut to one line."""
+    return re.sub(r"\s+", " ", str(error)).strip() or type(error).__name__

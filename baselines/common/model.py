@@ -1,24 +1,26 @@
-"""What every model is: parts with variables, which act, are saved and loaded."""
+"""What every model is: layers by name, saved and loaded together."""
 
 import numpy as np
 from gymnasium import spaces
 from keras import ops
 
 from baselines.common import mpi
-from baselines.common.envs import first_line, is_image
+from baselines.common.arguments import NETWORK, Builder
+from baselines.common.envs.spaces import is_image
 from baselines.common.errors import (
     DivergedError,
     UserError,
     UserTypeError,
     UserValueError,
+    first_line,
 )
-from baselines.common.tensors import load_tensors, save_tensors, tensors_digest
+from baselines.common.saving.tensors import load_tensors, save_tensors, tensors_digest
 
 FORMAT = 2  # of saved models
 
 
 class Model:
-    """Keras layers by name, in ``parts``, and a generator to act by.
+    """Keras layers by name, in ``parts``, and a random generator for acting.
 
     Args:
         observation_space, action_space: of the environment.
@@ -89,14 +91,14 @@ class Model:
             DivergedError: if a variable is not finite.
         """
         variables = {
-            name: ops.convert_to_numpy(variable)
+            name: np.asarray(variable).copy()
             for name, variable in self.named_variables.items()
         }
         for name, value in variables.items():
             if not np.isfinite(value).all():
                 raise DivergedError(
-                    f"training has diverged: {name} has values that are not finite; a "
-                    "smaller lr may help"
+                    f"training has diverged: {name} became NaN or infinite; a smaller "
+                    "lr may help"
                 )
         return {
             "variables": variables,
@@ -161,6 +163,29 @@ class Model:
             raise UserValueError(f"{path} is damaged: its checksum does not fit")
         for name, variable in self.named_variables.items():
             variable.assign(tensors[name])
+
+
+def build_network(network):
+    """Returns a new network.
+
+    Args:
+        network: a function that builds one, or a name in ``common/models.py``.
+
+    Raises:
+        UserValueError: if there is no such network, or it cannot be built.
+    """
+    if not isinstance(network, Builder):
+        network = Builder(NETWORK, network, {})
+    return network()
+
+
+def check_separate(network, other) -> None:
+    """Raises UserTypeError if two networks that should differ share variables."""
+    if {id(v) for v in network.variables} & {id(v) for v in other.variables}:
+        raise UserTypeError(
+            "network has to build a new network at each call; received a function that "
+            "returns one with the same variables"
+        )
 
 
 def make_scaling(space):

@@ -8,8 +8,8 @@ from keras import ops
 from baselines.common import backend
 from baselines.common.distributions import make_distribution
 from baselines.common.errors import UserTypeError, UserValueError
-from baselines.common.model import Model
-from baselines.common.models import build_network, check_separate, dense
+from baselines.common.layers import dense
+from baselines.common.model import Model, build_network, check_separate
 from baselines.common.running_moments import RunningMoments
 
 
@@ -22,12 +22,11 @@ class Policy(Model):
     Args:
         observation_space: a Box, Discrete or MultiDiscrete space.
         action_space: a Discrete, MultiDiscrete, MultiBinary or Box space.
-        network: name or builder of the trunk, see ``models``.
+        network: function that builds the trunk, or a name in ``common/models.py``.
         value_network: ``shared`` puts the value head on the policy's trunk,
             ``copy`` gives it a trunk of its own of the same kind.
-        network_kwargs: arguments of the builder.
-        normalize_observations: whether float observations lose their mean and are
-            divided by their deviation, as ``observe`` was shown them.
+        normalize_observations: whether to subtract the running mean of float
+            observations and divide by their running standard deviation (``observe``).
         seed: of the generator that actions are drawn from.
         algorithm: name of the module that trains it; saved with the model.
 
@@ -42,7 +41,6 @@ class Policy(Model):
         action_space,
         network,
         value_network="shared",
-        network_kwargs=None,
         normalize_observations=False,
         seed=None,
         algorithm=None,
@@ -53,7 +51,7 @@ class Policy(Model):
         self.initial_state = None
         if normalize_observations:
             self.parts["normalizer"] = make_normalizer(observation_space)
-        self.parts["network"] = build_network(network, network_kwargs)
+        self.parts["network"] = build_network(network)
         self.parts["pi"] = self.distribution.head()
         state_size = getattr(self.parts["network"], "state_size", None)
         if state_size is not None:
@@ -64,12 +62,7 @@ class Policy(Model):
                     "(--value_network=shared); it is 'copy', given or by default"
                 )
         if value_network == "copy":
-            self.parts["value_network"] = build_network(network, network_kwargs)
-        elif value_network != "shared":
-            raise UserValueError(
-                "value_network has to be 'shared' or 'copy', received "
-                f"{value_network!r}"
-            )
+            self.parts["value_network"] = build_network(network)
         self.parts["vf"] = dense(1, gain=1.0)
         self.make_variables(
             network,
@@ -158,7 +151,7 @@ class Policy(Model):
         return np.asarray(self._value(obs, *self._state_of(len(obs), S, M)))
 
     def _state_of(self, batch, states, masks):
-        """Returns state [batch, S] and masks [batch] with what None stands for."""
+        """Returns state [batch, S] and masks [batch], the initial ones for None."""
         masks = np.zeros(batch, bool) if masks is None else np.asarray(masks)
         if self.initial_state is None:
             return None, masks
@@ -166,19 +159,19 @@ class Policy(Model):
         return np.broadcast_to(states, (batch, states.shape[-1])), masks
 
     def observe(self, obs) -> None:
-        """Takes observations [..., *observation shape] into the statistics, if any."""
+        """Updates the statistics, if any, by observations [..., *observation shape]."""
         if "normalizer" in self.parts:
             shape = self.observation_space.shape
-            obs = ops.convert_to_numpy(obs).reshape(-1, *shape)
+            obs = np.asarray(obs).reshape(-1, *shape)
             self.parts["normalizer"].update(obs)
 
 
 class Normalizer(keras.layers.Layer):
-    """Removes the running mean, divides by the running deviation, clips at 10.
+    """Subtracts the running mean, divides by the running deviation, clips at 10.
 
-    What is trained on has to have the statistics that were acted by: algorithms take a
-    rollout in after they have trained on it. So the first is not normalised, where
-    OpenAI Baselines' wrapper takes in each step before it is seen.
+    Training has to use the statistics that acting used: algorithms update them with a
+    rollout after they have trained on it. So the first rollout is not normalised, where
+    OpenAI Baselines' wrapper updates them with each step before the policy sees it.
 
     Its statistics are variables that are not trained, so that they are saved and
     loaded with the model.
@@ -199,10 +192,10 @@ class Normalizer(keras.layers.Layer):
         return ops.clip((x - self.mean) / ops.sqrt(self.var + 1e-8), -10.0, 10.0)
 
     def update(self, batch) -> None:
-        """Takes a batch [B, ...] into the statistics."""
+        """Updates the statistics with a batch [B, ...]."""
         moments = RunningMoments()
         weights = {name: getattr(self, name) for name in ("mean", "var", "count")}
-        moments.set_state({k: ops.convert_to_numpy(w) for k, w in weights.items()})
+        moments.set_state({k: np.asarray(w) for k, w in weights.items()})
         moments.update(batch)
         for name, weight in weights.items():
             weight.assign(getattr(moments, name))

@@ -1,15 +1,11 @@
-"""Replay memory: what was played lately, each frame of it kept once."""
+"""Replay memory: the most recent transitions, each frame stored once."""
 
-import contextlib
 import math
-import os
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from baselines.common.errors import UserValueError
-from baselines.common.training import check_whole
+from baselines.common.machine import check_memory
 
 SEGMENT_SIZE = 2048  # transitions in an immutable part of a checkpoint
 
@@ -21,10 +17,10 @@ class Transitions(NamedTuple):
     actions: np.ndarray  # [K, B, *action shape]
     returns: np.ndarray  # [K, B] float32: sum of γ^i r_i
     next_obs: np.ndarray  # [K, B, *observation shape], after the last of those steps
-    # What the value of next_obs counts in: γ^steps, 0 where the episode had ended.
+    # Factor of the value of next_obs: γ^steps, 0 where the episode had ended.
     discounts: np.ndarray  # [K, B] float32
-    weights: np.ndarray  # [K, B] float32: of each in the loss
-    indices: np.ndarray  # [K, B] where they are kept
+    weights: np.ndarray  # [K, B] float32: weight of each in the loss
+    indices: np.ndarray  # [K, B] where they are stored
 
 
 class ReplayBuffer:
@@ -39,7 +35,7 @@ class ReplayBuffer:
         observation_space: a Box, Discrete or MultiDiscrete space.
         action_space: what actions are from.
         size: how many transitions to keep, rounded up to a multiple of ``num_envs``.
-        num_envs: environments that are played side by side (N).
+        num_envs: environments that step together (N).
         n_step: most steps in a return (Sutton 1988).
         gamma: discount of a step (γ).
         frame_stack: frames that a VecFrameStack has put side by side in the last axis
@@ -58,7 +54,6 @@ class ReplayBuffer:
         frame_stack=1,
         seed=None,
     ):
-        check_whole(1, buffer_size=size, num_envs=num_envs, n_step=n_step)
         self.num_envs = num_envs
         self.n_step = n_step
         self.gamma = gamma
@@ -71,7 +66,9 @@ class ReplayBuffer:
         # have lost frames.
         self.num_rows = -(-size // num_envs) + frame_stack
         rows = self.num_rows, num_envs
-        check_fits(
+        check_memory(
+            f"a replay memory of {self.num_rows * num_envs} transitions",
+            "buffer_size",
             self.num_rows * num_envs,
             math.prod(shape) * np.dtype(observation_space.dtype).itemsize
             + math.prod(action_space.shape) * np.dtype(action_space.dtype).itemsize
@@ -81,9 +78,9 @@ class ReplayBuffer:
         self.frames = np.zeros((*rows, *shape), observation_space.dtype)
         self.actions = np.zeros((*rows, *action_space.shape), action_space.dtype)
         self.rewards = np.zeros(rows, np.float32)
-        self.starts = np.zeros(rows, bool)  # An episode begins with the frame.
-        self.dones = np.zeros(rows, bool)  # It ends with the step,
-        self.truncated = np.zeros(rows, bool)  # by a time limit.
+        self.starts = np.zeros(rows, bool)  # whether an episode begins with the frame,
+        self.dones = np.zeros(rows, bool)  # ends with the step,
+        self.truncated = np.zeros(rows, bool)  # and does so by a time limit
         self.last_frames = {}  # (row % num_rows, env): behind a time limit
         self.count = 0  # rows with a step, those that are overwritten included
 
@@ -147,18 +144,18 @@ class ReplayBuffer:
         returns = np.zeros(rows.shape, np.float32)
         discounts = np.ones(rows.shape, np.float32)
         next_rows = rows
-        going_on = np.ones(rows.shape, bool)
+        continues = np.ones(rows.shape, bool)
         truncated = np.zeros(rows.shape, bool)
         for k in range(self.n_step):
             at = (rows + k) % self.num_rows, envs
-            going_on = going_on & (rows + k < self.count)
-            returns += np.where(going_on, discounts * self.rewards[at], 0)
-            next_rows = np.where(going_on, rows + k + 1, next_rows)
-            discounts[going_on] *= np.float32(self.gamma)
-            ended = going_on & self.dones[at]
+            continues = continues & (rows + k < self.count)
+            returns += np.where(continues, discounts * self.rewards[at], 0)
+            next_rows = np.where(continues, rows + k + 1, next_rows)
+            discounts[continues] *= np.float32(self.gamma)
+            ended = continues & self.dones[at]
             truncated |= ended & self.truncated[at]
             discounts[ended & ~self.truncated[at]] = 0
-            going_on = going_on & ~ended
+            continues = continues & ~ended
         next_obs = self._obs(next_rows, envs)
         for i in zip(*np.nonzero(truncated)):
             next_obs[i] = self._last_obs(next_rows[i] - 1, envs[i])
@@ -274,169 +271,3 @@ class ReplayBuffer:
         self.count = state["count"]
         self.rng.bit_generator.state = state["generator"]
         self.set_segment(state["newest"])
-
-
-class PrioritizedReplayBuffer(ReplayBuffer):
-    """Draws transitions in proportion to what there was to learn from them.
-
-    Schaul et al. 2016, "Prioritized Experience Replay", proportional variant:
-    P(i) = p_i^α / Σ p^α, stratified, and weights (len P(i))^-β over the largest of the
-    batch. A transition begins with the largest priority seen so far.
-
-    Args:
-        alpha: how much priorities count (α); 0 draws uniformly.
-        beta: how much weights make up for that at the start (β).
-        beta_iters: agent steps in which β goes to 1.
-        eps: added to each priority, so that every transition can be drawn.
-        arguments, keywords: of ReplayBuffer.
-    """
-
-    def __init__(self, *arguments, alpha, beta, beta_iters, eps, **keywords):
-        super().__init__(*arguments, **keywords)
-        self.alpha = alpha
-        self.beta = beta
-        self.beta_iters = beta_iters
-        self.eps = eps
-        self.tree = SumTree(self.num_rows * self.num_envs)
-        self.max_priority = 1.0
-
-    def add(self, actions, rewards, dones, obs, last_obs) -> None:
-        """As in ReplayBuffer."""
-        newest, oldest = self.count, self.first_row
-        super().add(actions, rewards, dones, obs, last_obs)
-        if self.first_row > oldest:
-            self.tree.set(self._indices_of(oldest), 0.0)
-        self.tree.set(self._indices_of(newest), self.max_priority**self.alpha)
-
-    def _indices_of(self, row):
-        return row % self.num_rows * self.num_envs + np.arange(self.num_envs)
-
-    def sample(self, num_batches, batch_size) -> Transitions:
-        """As in ReplayBuffer."""
-        strata = np.arange(batch_size) + self.rng.random((num_batches, batch_size))
-        indices = self.tree.find(strata / batch_size * self.tree.total)
-        progress = min(self.count * self.num_envs / self.beta_iters, 1.0)
-        beta = self.beta + (1.0 - self.beta) * progress
-        probabilities = self.tree.get(indices) / self.tree.total
-        weights = (len(self) * probabilities) ** -beta
-        weights /= weights.max(axis=1, keepdims=True)
-        return self._transitions(indices, weights.astype(np.float32))
-
-    def update_priorities(self, indices, priorities) -> None:
-        """Sets the priorities of drawn transitions, before anything is added.
-
-        Args:
-            indices: [K, B] as drawn.
-            priorities: [K, B], at least 0.
-        """
-        priorities = np.asarray(priorities, np.float64).ravel() + self.eps
-        self.max_priority = max(self.max_priority, priorities.max())
-        self.tree.set(indices.ravel(), priorities**self.alpha)
-
-    def check_valid(self) -> None:
-        """As in ReplayBuffer; also that priorities and what can be drawn agree."""
-        super().check_valid()
-        self.tree.check_valid()
-        drawable = np.zeros((self.num_rows, self.num_envs), bool)
-        drawable[np.arange(self.first_row, self.count) % self.num_rows] = True
-        leaves = self.tree.levels[0][: drawable.size]
-        assert ((leaves > 0) == drawable.ravel()).all()
-
-    def get_state(self) -> dict:
-        leaves = self.tree.levels[0][: self.num_rows * self.num_envs]
-        state = {"priorities": leaves.copy(), "max_priority": self.max_priority}
-        return super().get_state() | state
-
-    def set_state(self, state) -> None:
-        super().set_state(state)
-        self.max_priority = state["max_priority"]
-        self.tree.set(np.arange(len(state["priorities"])), state["priorities"])
-
-
-class SumTree:
-    """Numbers of which each is found by a point in their running sum.
-
-    Each level has the sums of WIDTH neighbours in the one below: few wide levels take
-    fewer calls of NumPy than many narrow ones. Sums are always made anew from their
-    parts, so that no error builds up.
-
-    Args:
-        size: how many numbers.
-    """
-
-    WIDTH = 32
-
-    def __init__(self, size):
-        self.levels = []
-        while not self.levels or len(self.levels[-1]) > self.WIDTH:
-            size = -(-size // self.WIDTH)
-            self.levels.append(np.zeros(size * self.WIDTH))
-
-    @property
-    def total(self) -> float:
-        return float(self.levels[-1].sum())
-
-    def get(self, indices):
-        return self.levels[0][indices]
-
-    def set(self, indices, values) -> None:
-        """Sets numbers; of an index that comes twice, the last one counts."""
-        self.levels[0][indices] = values
-        for level, above in zip(self.levels, self.levels[1:]):
-            indices = np.unique(indices // self.WIDTH)
-            above[indices] = level.reshape(-1, self.WIDTH)[indices].sum(axis=1)
-
-    def find(self, points):
-        """Returns the index of the number that each point of the running sum is in."""
-        indices = np.zeros(points.shape, int)
-        for level in reversed(self.levels):
-            children = level.reshape(-1, self.WIDTH)[indices]
-            ends = np.cumsum(children, axis=-1)
-            # Rounding may put a point outside: never onto a zero.
-            last = self.WIDTH - 1 - np.argmax(children[..., ::-1] > 0, axis=-1)
-            child = np.minimum((ends <= points[..., None]).sum(axis=-1), last)
-            before = np.take_along_axis(ends - children, child[..., None], axis=-1)
-            points = np.maximum(points - before[..., 0], 0.0)
-            indices = indices * self.WIDTH + child
-        return indices
-
-    def check_valid(self) -> None:
-        """Raises AssertionError if a sum is not that of its parts."""
-        for level, above in zip(self.levels, self.levels[1:]):
-            sums = level.reshape(-1, self.WIDTH).sum(axis=1)
-            assert (above[: len(sums)] == sums).all() and not above[len(sums) :].any()
-
-
-def check_fits(transitions, size) -> None:
-    """Raises UserValueError if so many, of ``size`` bytes each, would not fit here."""
-    needed, available = transitions * size, available_memory()
-    if needed > available:
-        raise UserValueError(
-            f"a replay memory of {transitions} transitions takes "
-            f"{needed / 2**30:.1f} GiB, but this machine has "
-            f"{available / 2**30:.1f} GiB left; give a smaller buffer_size"
-        )
-
-
-def available_memory(container=Path("/sys/fs/cgroup")) -> int:
-    """Returns how many bytes this process may still take, as far as can be known.
-
-    Args:
-        container: folder in which the kernel tells of a container's memory.
-    """
-    try:
-        with open("/proc/meminfo") as file:
-            lines = dict(line.split(":", 1) for line in file)
-        available = int(lines["MemAvailable"].split()[0]) * 1024
-    except (OSError, KeyError):  # not on Linux
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    with contextlib.suppress(OSError, ValueError, KeyError):  # There may be no limit.
-        limit, used, statistics = (
-            (container / f"memory.{name}").read_text()
-            for name in ("max", "current", "stat")
-        )
-        statistics = dict(line.split() for line in statistics.splitlines())
-        # Files that were read or written, such as checkpoints, give way when needed.
-        files = int(statistics["active_file"]) + int(statistics["inactive_file"])
-        available = min(available, int(limit) - (int(used) - files))
-    return available

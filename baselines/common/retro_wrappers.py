@@ -16,7 +16,7 @@ from baselines.common.atari_wrappers import (
     WarpFrame,
     refuse_scaling,
 )
-from baselines.common.envs import find_spec
+from baselines.common.envs.registry import find_spec
 from baselines.common.errors import UserFileError, UserValueError, suggest
 
 

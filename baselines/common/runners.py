@@ -111,3 +111,21 @@ class Runner:
 def flatten(x):
     """Returns a field of a rollout, [T, N, ...], as [T * N, ...]."""
     return ops.reshape(x, (-1, *x.shape[2:]))
+
+
+class Shuffler:
+    """Splits batches into random minibatches, from a generator of its own."""
+
+    def __init__(self, seed):
+        # Not the policy's numbers, which the same seed alone would give.
+        self.rng = np.random.default_rng([seed, 1])
+
+    def minibatches(self, size, count) -> np.ndarray:
+        """Returns indices [count, size / count] that hold 0 to ``size`` - 1 once."""
+        return self.rng.permutation(size).reshape(count, -1)
+
+    def get_state(self) -> dict:
+        return self.rng.bit_generator.state
+
+    def set_state(self, state) -> None:
+        self.rng.bit_generator.state = state

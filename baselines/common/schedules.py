@@ -1,4 +1,4 @@
-"""Schedules: factors as functions of the fraction of training done, 0 to 1."""
+"""Schedules: numbers that change with the fraction of training done, 0 to 1."""
 
 import math
 
@@ -38,28 +38,13 @@ SCHEDULES = {
 }
 
 
-def find_schedule(schedule):
-    """Returns the schedule of that name, or ``schedule`` if it is a function.
-
-    Raises:
-        UserValueError: if there is none of that name.
-    """
-    if callable(schedule):
-        return schedule
-    if schedule not in SCHEDULES:
-        raise UserValueError(
-            f"unknown schedule {schedule!r}{suggest(str(schedule), SCHEDULES)} "
-            f"(known: {', '.join(SCHEDULES)})"
-        )
-    return SCHEDULES[schedule]
-
-
-def parse_schedule(value, name):
-    """Returns a function from the fraction of training that remains, 1 to 0.
+def make_schedule(value, of_numbers="constant", name="the schedule"):
+    """Returns a function from the fraction of training done, 0 to 1, to a number.
 
     Args:
-        value: a number, which stays; text such as ``linear:2.5e-4``, a schedule and
-            what it begins with; or such a function itself.
+        value: text such as ``linear:2.5e-4``, a schedule and what it begins with; a
+            number, which changes as ``of_numbers`` says; or such a function itself.
+        of_numbers: name of the schedule that a number alone has.
         name: of the argument, for messages.
 
     Raises:
@@ -68,6 +53,8 @@ def parse_schedule(value, name):
     if callable(value):
         return value
     schedule, colon, start = str(value).rpartition(":")
+    if not colon:
+        schedule = of_numbers
     try:
         start = float(start)
     except ValueError:
@@ -77,5 +64,15 @@ def parse_schedule(value, name):
             f"{name} has to be a number of at least 0, or a schedule as linear:2.5e-4, "
             f"received {value!r}"
         )
-    factor = find_schedule(schedule if colon else "constant")
-    return lambda remaining: start * factor(1.0 - remaining)
+    if schedule not in SCHEDULES:
+        raise UserValueError(
+            f"unknown schedule {schedule!r}{suggest(schedule, SCHEDULES)} (known: "
+            f"{', '.join(SCHEDULES)})"
+        )
+    factor = SCHEDULES[schedule]
+    return lambda progress: start * factor(progress)
+
+
+def check_schedule(value, name) -> None:
+    """Raises UserValueError unless ``make_schedule`` takes the value."""
+    make_schedule(value, name=name)

@@ -1,10 +1,10 @@
-"""Small parts of every training loop."""
+"""Everything about a run that is not its algorithm."""
 
-import functools
-import inspect
-import math
-import numbers
+import os
 import secrets
+import shlex
+import signal
+import time
 from collections import deque
 
 import keras
@@ -12,10 +12,309 @@ import numpy as np
 
 from baselines import logger
 from baselines.common import mpi
-from baselines.common.errors import UserValueError
+from baselines.common.envs import as_vec_env
+from baselines.common.errors import (
+    DivergedError,
+    FullDiskError,
+    UserTypeError,
+    UserValueError,
+)
+from baselines.common.saving.checkpoints import (
+    Checkpoints,
+    VariableState,
+    find_run_folder,
+    list_manifests,
+)
+from baselines.common.vec_env.vec_env import is_resumable
+
+STOP_SIGNALS = signal.SIGINT, signal.SIGTERM
+NOT_RESUMABLE = (
+    "a run in these environments cannot be resumed: their VecEnv, a wrapper of it, or "
+    "a wrapper above the Recorder of an environment has no get_state()"
+)
 
 
-def make_seed(seed):
+class Run:
+    """One call of ``learn()``: its environments, episodes, rows, checkpoints, end.
+
+        with run.start(nsteps, policy, optimizer=optimizer, runner=runner):
+            for nupdates, num_timesteps in run.updates():
+                ...
+                run.stop = callback is not None and callback(locals(), globals())
+
+    Inside ``with``, SIGTERM or SIGINT finishes the update, saves a checkpoint and then
+    ends the run; a second SIGINT ends it at once.
+
+    Args:
+        learn: the function that was called.
+        arguments: its ``Arguments``.
+
+    Attributes:
+        env: the VecEnv.
+        seed: of this MPI rank.
+        episodes: ``EpisodeResults``; with several ranks those of all, up to the update
+            before.
+        num_timesteps: agent steps at the end of this update, of all environments and
+            ranks.
+        stop: whether training ends after this update.
+    """
+
+    def __init__(self, learn, arguments):
+        self.arguments = arguments
+        given = arguments.given
+        self.total_timesteps = given["total_timesteps"]
+        self.resume = given["resume"]
+        self.load_path = given["load_path"]
+        name = learn.__module__.rpartition(".")[2]
+        if mpi.size > 1 and not learn.mpi:
+            raise UserValueError(
+                f"{name} trains in one process; leave out mpiexec, and set num_env for "
+                "more environments"
+            )
+        self.seed = make_seed(given["seed"])
+        self.env = as_vec_env(given["env"], self.seed)
+        self.envs = [self.env]  # whose state is saved
+        if not isinstance(self.env.action_space, learn.actions):
+            kinds = " or ".join(kind.__name__ for kind in learn.actions)
+            raise UserTypeError(
+                f"the action space {self.env.action_space} is not supported: {name} "
+                f"needs a {kinds} one"
+            )
+        self.episodes = EpisodeResults()
+        self.new_episodes = []
+        self.num_timesteps = self.previous_timesteps = 0
+        self.row = None
+        self.stop = False
+        self.signal = 0  # none yet
+        self.old_handlers = {}
+
+    def add_env(self, env):
+        """Returns another environment of this run as a VecEnv, whose state is saved."""
+        self.envs.append(as_vec_env(env, self.seed))
+        return self.envs[-1]
+
+    def load(self, model) -> None:
+        """Loads the saved model of ``load_path``, if there is one."""
+        if self.load_path is not None:
+            model.load(self.load_path)
+
+    def start(self, nsteps, model, **parts):
+        """Restores the run that is resumed, or opens the log of a new one.
+
+        Args:
+            nsteps: steps of each environment in an update.
+            model: what is trained; has ``description``.
+            parts: all else that has a state, by name: an object with ``get_state`` and
+                ``set_state``, or a Keras optimiser.
+
+        Raises:
+            UserError: if no update fits into ``total_timesteps``, or there is no such
+                run, or it does not fit this one.
+        """
+        self.batch_size = mpi.size * self.env.num_envs * nsteps
+        self.num_updates = count_updates(self.total_timesteps, self.batch_size)
+        folder = logger.get_dir()
+        interval = self.arguments.given["checkpoint_interval"]
+        self.checkpoint_interval = interval if folder else 0
+        description = {
+            **model.description,
+            **self.arguments.fixed,
+            "num_envs": self.env.num_envs,
+        }
+        parts = {
+            name: part if hasattr(part, "get_state") else VariableState(part.variables)
+            for name, part in {
+                "model": model,
+                "episodes": self.episodes,
+                **parts,
+            }.items()
+        }
+        self.check_agreement(description)
+        # The log comes last, because restoring anything else may still fail.
+        self.checkpoints = Checkpoints(
+            os.path.join(folder or "", "checkpoints"),
+            description,
+            {**parts, "logger": logger},
+        )
+        if self.resume is None:
+            self.begin()
+        else:
+            self.restore()
+        for sentence in self.arguments.without_effect():
+            logger.warn(sentence)
+        self.first_timestep = self.num_timesteps
+        self.start_time = time.perf_counter()
+        return self
+
+    def begin(self) -> None:
+        """Opens the log of a new run."""
+        logger.open_files()
+        if self.total_timesteps > 0 and logger.get_dir():
+            self.checkpoints.remove_all()
+        if self.checkpoint_interval and not all(map(is_resumable, self.envs)):
+            self.checkpoint_interval = 0
+            logger.warn(f"no checkpoints are written: {NOT_RESUMABLE}")
+
+    def restore(self) -> None:
+        """Continues where the newest intact checkpoint is, and its log."""
+        if not all(map(is_resumable, self.envs)):
+            raise UserTypeError(NOT_RESUMABLE)
+        folder, total = find_run_folder(self.resume), self.total_timesteps
+        found = self.checkpoints.restore(folder, total)
+        if found is None:
+            if not self.checkpoint_interval:
+                raise UserValueError(
+                    f"cannot resume {folder}: it was run without checkpoints "
+                    "(checkpoint_interval=0)"
+                )
+            logger.open_files()
+            logger.log(f"{folder} has no checkpoint yet: starting from its beginning")
+            return
+        self.num_timesteps, old_total = found
+        logger.log(f"resuming {folder} at {self.num_timesteps} of {total} agent steps")
+        if self.num_timesteps == total:
+            logger.log("It is finished; a larger --num_timesteps trains it longer.")
+        if total != old_total:
+            logger.log(
+                f"It was meant to have {old_total}. Schedules now span {total}: they "
+                f"continue from where {self.num_timesteps / total:.0%} of training is "
+                "done."
+            )
+
+    def check_agreement(self, description) -> None:
+        """Raises UserValueError unless rank 0 of MPI trains the same, and as long."""
+        mine = {
+            **description,
+            "total_timesteps": self.total_timesteps,
+            "checkpoint_interval (0 without a log folder)": self.checkpoint_interval,
+        }
+        for key, expected in mpi.broadcast(mine).items():
+            if mine.get(key) != expected:
+                raise UserValueError(
+                    f"the MPI ranks have to train alike, but {key} is {expected} on "
+                    f"rank 0 and {mine.get(key)} on rank {mpi.rank}"
+                )
+
+    def __enter__(self):
+        if self.checkpoint_interval:
+            for number in STOP_SIGNALS:
+                try:
+                    self.old_handlers[number] = signal.signal(number, self._on_signal)
+                except ValueError:
+                    break  # Only the main thread may; elsewhere signals are not ours.
+        return self
+
+    def __exit__(self, kind, error, traceback):
+        for number, handler in self.old_handlers.items():
+            signal.signal(number, handler)
+        if isinstance(error, (DivergedError, FullDiskError)):
+            where = "there is no checkpoint"
+            folder = self.checkpoints.folder
+            if manifests := list_manifests(folder) if self.checkpoint_interval else []:
+                where = f"the last good checkpoint is {manifests[-1]}"
+            error.args = (f"{error}; {where}",)
+
+    def _on_signal(self, number, frame):
+        if self.signal == signal.SIGINT == number:
+            raise KeyboardInterrupt
+        self.signal = number
+
+    def updates(self):
+        """Yields ``nupdates``, from 1, and ``num_timesteps`` of each update to be made.
+
+        An update ends, with its row and its checkpoint, when the next is asked for.
+        """
+        done = self.num_timesteps // self.batch_size
+        for nupdates in range(done + 1, self.num_updates + 1):
+            self.previous_timesteps = self.num_timesteps
+            self.num_timesteps = nupdates * self.batch_size
+            yield nupdates, self.num_timesteps
+            self.end_update(last=nupdates == self.num_updates)
+            if self.stop:
+                return
+
+    def due(self, every, after=0) -> int:
+        """Returns how often something is due in this update.
+
+        Args:
+            every: agent steps from one time to the next.
+            after: agent steps before the first of which nothing is due.
+        """
+        return count_due(self.previous_timesteps, self.num_timesteps, every, after)
+
+    def add_episodes(self, results) -> None:
+        """Takes the results (``info["episode"]``) of episodes that ended."""
+        if mpi.size == 1:
+            self.episodes.extend(results)
+        else:
+            self.new_episodes += results  # Those of all ranks, when the update ends.
+
+    def row_due(self, log_interval) -> bool:
+        """Whether an update has a row: the first, and each ``log_interval``-th."""
+        nupdates = self.num_timesteps // self.batch_size
+        return nupdates == 1 or nupdates % log_interval == 0
+
+    def log(self, metrics, **columns) -> None:
+        """Makes the row of this update, which is written when it ends.
+
+        Beside these numbers it has ``total_timesteps``, ``fps`` (agent steps a second),
+        ``eprewmean`` and ``eplenmean`` (of the last 100 episodes).
+
+        Args:
+            metrics: of the loss; means are taken of arrays.
+            columns: other numbers.
+        """
+        self.row = columns | {k: float(np.mean(v)) for k, v in metrics.items()}
+
+    def end_update(self, last) -> None:
+        """Writes the row and the checkpoint that are due, and agrees on the end.
+
+        Args:
+            last: whether training ends here anyway.
+
+        Raises:
+            KeyboardInterrupt, SystemExit: if SIGINT or SIGTERM came.
+        """
+        ranks = mpi.gather((self.new_episodes, bool(self.stop), self.signal))
+        for new_episodes, _, _ in ranks:
+            self.episodes.extend(new_episodes)
+        self.new_episodes = []
+        self.stop = any(stop for _, stop, _ in ranks)
+        # It may have reached one rank alone, or one later than the others.
+        number = max(number for *_, number in ranks)
+        if self.row is not None:
+            self._write_row()
+        if not self.checkpoint_interval:
+            return
+        self.checkpoints.write_segments()
+        if self.due(self.checkpoint_interval) or number or self.stop or last:
+            self.checkpoints.save(self.num_timesteps, self.total_timesteps)
+        if not number:
+            return
+        folder = os.path.dirname(self.checkpoints.folder)
+        logger.log(
+            f"{signal.Signals(number).name} after {self.num_timesteps} agent steps; "
+            f"continue with --resume={shlex.quote(folder)}"
+        )
+        if number == signal.SIGINT:
+            raise KeyboardInterrupt
+        raise SystemExit(128 + number)
+
+    def _write_row(self):
+        seconds = time.perf_counter() - self.start_time
+        steps = self.num_timesteps - self.first_timestep
+        shared = {
+            "total_timesteps": self.num_timesteps,
+            "fps": int(steps / seconds),
+            "eprewmean": self.episodes.mean("r"),
+            "eplenmean": self.episodes.mean("l"),
+        }
+        logger.logkvs(shared | self.row)
+        logger.dumpkvs()
+        self.row = None
+
+
+def make_seed(seed) -> int:
     """Seeds what draws initial weights; returns the seed, a random one for None.
 
     With several MPI ranks their weights have one seed; what comes back is each rank's
@@ -23,54 +322,8 @@ def make_seed(seed):
     """
     if seed is None:
         seed = mpi.broadcast(secrets.randbelow(2**31))
-    check_whole(0, seed=seed)
-    check_range(0, 2**32 - 1, seed=seed)
     keras.utils.set_random_seed(int(seed))
     return mpi.own_seed(int(seed))
-
-
-def check_whole(minimum, **arguments) -> None:
-    """Raises UserValueError for the first that is no whole number >= ``minimum``."""
-    for name, value in arguments.items():
-        if not isinstance(value, numbers.Integral):
-            raise UserValueError(f"{name} has to be a whole number, received {value!r}")
-    check_range(minimum, **arguments)
-
-
-def check_range(minimum, maximum=None, **arguments) -> None:
-    """Raises UserValueError for the first argument outside [minimum, maximum].
-
-    None stands for no limit; infinity and what is no number are refused.
-    """
-    for name, value in arguments.items():
-        if not (isinstance(value, numbers.Real) and math.isfinite(value)):
-            raise UserValueError(
-                f"{name} has to be a finite number, received {value!r}"
-            )
-        if minimum is not None and value < minimum:
-            raise UserValueError(
-                f"{name} has to be at least {minimum}, received {value}"
-            )
-        if maximum is not None and value > maximum:
-            raise UserValueError(
-                f"{name} has to be at most {maximum}, received {value}"
-            )
-
-
-def check_switches(**arguments) -> None:
-    """Raises UserValueError for the first that is neither True nor False."""
-    for name, value in arguments.items():
-        if not isinstance(value, (bool, np.bool_)):
-            raise UserValueError(f"{name} has to be True or False, received {value!r}")
-
-
-def check_gradient_limit(max_grad_norm) -> None:
-    """Raises UserValueError unless it is a number above 0, or None for no limit."""
-    if max_grad_norm is None:
-        return
-    check_range(0, max_grad_norm=max_grad_norm)
-    if max_grad_norm == 0:
-        raise UserValueError("max_grad_norm has to be above 0, or None; received 0")
 
 
 def count_updates(total_timesteps, batch_size) -> int:
@@ -79,7 +332,6 @@ def count_updates(total_timesteps, batch_size) -> int:
     Raises:
         UserValueError: if none fits and 0 were not asked for.
     """
-    check_whole(0, total_timesteps=total_timesteps)
     if 0 < total_timesteps < batch_size:
         raise UserValueError(
             f"total_timesteps (num_timesteps) is {total_timesteps}, but one update "
@@ -89,19 +341,12 @@ def count_updates(total_timesteps, batch_size) -> int:
     return total_timesteps // batch_size
 
 
-def warn_unused(learn, switch, **arguments) -> None:
-    """Warns of arguments that are not ``learn``'s defaults, while ``switch`` is off."""
-    parameters = inspect.signature(learn).parameters
-    for name, value in arguments.items():
-        if value != parameters[name].default:
-            logger.warn(f"{name} is {value}, which counts for nothing without {switch}")
+def count_due(before, now, every, after=0) -> int:
+    """Returns how many multiples of ``every``, above ``after``, are in (before, now].
 
-
-def preset(learn, **settings):
-    """Returns an algorithm's ``learn`` with other defaults."""
-    other = functools.partial(learn, **settings)
-    other.__doc__ = learn.__doc__
-    return other
+    So nothing is lost where several environments step at once.
+    """
+    return max(now // every - max(before, after) // every, 0)
 
 
 class EpisodeResults:
@@ -112,10 +357,8 @@ class EpisodeResults:
         self.count = 0  # of all episodes
 
     def extend(self, results) -> None:
-        """Takes in a list of results; with several MPI ranks, those of all of them."""
-        for results_of_rank in mpi.gather(results):
-            self.results.extend(results_of_rank)
-            self.count += len(results_of_rank)
+        self.results.extend(results)
+        self.count += len(results)
 
     def mean(self, key) -> float:
         """Returns the mean of ``r`` or ``l`` (return, length), NaN if there is none."""
@@ -127,21 +370,3 @@ class EpisodeResults:
     def set_state(self, state) -> None:
         self.results = deque(state["results"], maxlen=100)
         self.count = state["count"]
-
-
-class Shuffler:
-    """Cuts batches into random minibatches, from a generator of its own."""
-
-    def __init__(self, seed):
-        # Not the policy's numbers, which the same seed alone would give.
-        self.rng = np.random.default_rng([seed, 1])
-
-    def minibatches(self, size, count) -> np.ndarray:
-        """Returns indices [count, size / count] that hold 0 to ``size`` - 1 once."""
-        return self.rng.permutation(size).reshape(count, -1)
-
-    def get_state(self) -> dict:
-        return self.rng.bit_generator.state
-
-    def set_state(self, state) -> None:
-        self.rng.bit_generator.state = state

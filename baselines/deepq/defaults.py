@@ -15,3 +15,6 @@ def atari():
 
 def retro():
     return atari()  # As in OpenAI Baselines.
+
+
+small = defaults.small

@@ -1,8 +1,7 @@
 """What a kind of environment changes in the defaults of ``learn()``.
 
-A function for each environment type. The key ``env`` holds what the algorithm
-needs of the environment; all others are arguments of ``learn()`` or of the
-network.
+A function for each environment type. The key ``env`` holds what the algorithm needs of
+the environment; all others are arguments of ``learn()`` or of the network.
 """
 
 
@@ -29,3 +28,8 @@ def atari():
 
 def retro():
     return atari()  # As in OpenAI Baselines.
+
+
+def small():
+    """Settings for tests: short updates, and rows often."""
+    return dict(learning_starts=100, buffer_size=1000, print_freq=5)

@@ -1,8 +1,7 @@
 """What a kind of environment changes in the defaults of ``learn()``.
 
-A function for each environment type. The key ``env`` holds what the algorithm
-needs of the environment; all others are arguments of ``learn()`` or of the
-network.
+A function for each environment type. The key ``env`` holds what the algorithm needs of
+the environment; all others are arguments of ``learn()`` or of the network.
 """
 
 
@@ -75,3 +74,8 @@ def box2d():
         cliprange=0.2,
         value_network="copy",
     )
+
+
+def small():
+    """Settings for tests: short updates, and rows often."""
+    return dict(nsteps=4, nminibatches=2, noptepochs=2, log_interval=20)

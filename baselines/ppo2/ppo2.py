@@ -3,39 +3,22 @@
 Schulman et al. 2017, "Proximal Policy Optimization Algorithms".
 """
 
-import os
-import time
-from collections.abc import Callable
+from typing import Annotated
 
 import gymnasium as gym
 import numpy as np
 from keras import ops
 
-from baselines import logger
-from baselines.common import mpi
-from baselines.common.checkpoint import (
-    Checkpoints,
-    VariableState,
-    must_not_change,
-)
-from baselines.common.envs import as_vec_env
+from baselines.common import arguments as arg
+from baselines.common.algorithm import algorithm
 from baselines.common.errors import UserValueError
-from baselines.common.models import check_keywords
-from baselines.common.optimizers import Adam, make_update
+from baselines.common.optimizers import Adam
 from baselines.common.policies import Policy
 from baselines.common.returns import explained_variance, gae
-from baselines.common.runners import Runner, flatten
-from baselines.common.schedules import parse_schedule
-from baselines.common.training import (
-    EpisodeResults,
-    Shuffler,
-    check_gradient_limit,
-    check_range,
-    check_switches,
-    check_whole,
-    count_updates,
-    make_seed,
-)
+from baselines.common.runners import Runner, Shuffler, flatten
+from baselines.common.schedules import make_schedule
+from baselines.common.training import EpisodeResults
+from baselines.common.updates import Step, make_update
 from baselines.common.vec_env import VecEnv
 
 
@@ -97,101 +80,55 @@ def ppo2_loss(
     }
 
 
+@algorithm()
 def learn(
+    run,
     *,
-    env,
-    network,
-    seed: int | None = None,
-    total_timesteps: int = int(1e6),
-    eval_env: gym.Env | VecEnv | None = None,
-    nsteps: int = 2048,
-    ent_coef: float = 0.0,
-    lr: float | str | Callable = 3e-4,
-    vf_coef: float = 0.5,
-    max_grad_norm: float | None = 0.5,
-    gamma: float = 0.99,
-    lam: float = 0.95,
-    log_interval: int = 10,
-    nminibatches: int = 4,
-    noptepochs: int = 4,
-    cliprange: float | str | Callable = 0.2,
-    save_interval: int = 0,
-    checkpoint_interval: int = 100_000,
-    value_network: str = "shared",
-    normalize_observations: bool = False,
-    callback: Callable | None = None,
-    load_path: str | None = None,
-    resume: str | None = None,
-    **network_kwargs,
+    env: arg.Env,
+    network: arg.Network,
+    seed: arg.Seed = None,
+    total_timesteps: arg.Timesteps = int(1e6),
+    eval_env: Annotated[
+        gym.Env | VecEnv | None,
+        "as env; played for nsteps after each update, and its results logged as "
+        "eval_eprewmean and eval_eplenmean",
+    ] = None,
+    nsteps: Annotated[arg.Count, "steps of each environment in an update"] = 2048,
+    ent_coef: Annotated[float, "weight of the entropy bonus"] = 0.0,
+    lr: Annotated[arg.Schedule, "learning rate"] = 3e-4,
+    vf_coef: Annotated[float, "weight of the value loss"] = 0.5,
+    max_grad_norm: arg.GradientNorm = 0.5,
+    gamma: arg.Gamma = 0.99,
+    lam: arg.Lambda = 0.95,
+    log_interval: arg.LogInterval = 10,
+    nminibatches: Annotated[
+        arg.Count,
+        "minibatches in an epoch; has to divide num_env x nsteps, or num_env if the "
+        "network is recurrent",
+    ] = 4,
+    noptepochs: Annotated[arg.Count, "epochs of training on each rollout"] = 4,
+    cliprange: Annotated[
+        arg.Schedule, "how far ratio and value may move in an update"
+    ] = 0.2,
+    checkpoint_interval: arg.CheckpointInterval = 100_000,
+    value_network: arg.ValueNetwork = "shared",
+    normalize_observations: arg.NormalizeObservations = False,
+    callback: arg.Callback = None,
+    load_path: arg.LoadPath = None,
+    resume: arg.Resume = None,
 ) -> Policy:
-    """Trains a policy by PPO and returns it.
-
-    Args:
-        env: a VecEnv, or a Gymnasium environment
-        network: name of a network in common/models.py, module:function, or a
-            function that builds one
-        seed: of the weights, the actions drawn and the minibatches; None for a
-            random one
-        total_timesteps: agent steps, over all environments; what does not fill
-            a whole update is left out
-        eval_env: as env; played for nsteps after each update, and its results
-            logged as eval_eprewmean and eval_eplenmean
-        nsteps: steps of each environment in an update
-        ent_coef: weight of the entropy bonus
-        lr: learning rate: a number, text as linear:2.5e-4 for what it begins with
-            and how it falls, or in Python a function of the fraction that remains
-        vf_coef: weight of the value loss
-        max_grad_norm: longest gradient, all variables together; None for no limit
-        gamma: discount of an agent step
-        lam: of generalised advantage estimation
-        log_interval: updates from one row of the log to the next
-        nminibatches: minibatches in an epoch; has to divide num_env x nsteps, or
-            num_env if the network is recurrent
-        noptepochs: times that each rollout is trained on
-        cliprange: how far ratio and value may move in an update; given as lr is
-        save_interval: updates from one saved model to the next, in the folder models
-            of the log folder; 0 for none
-        checkpoint_interval: agent steps from one checkpoint in the log folder to the
-            next, rounded up to whole updates; 0 for none
-        value_network: shared with the policy, or copy for a network of its own
-        normalize_observations: whether the model removes the running mean of float
-            observations and divides by their running deviation
-        callback: called as callback(locals(), globals()) after each update; true
-            stops the training
-        load_path: a saved model to start from
-        resume: log folder of an interrupted run to go on with, bit for bit; what
-            is trained has to be as it was, but for total_timesteps
-        network_kwargs: arguments of the network's builder
-
-    Raises:
-        UserError: see ``common/errors.py``; before anything is written
-    """
-    fixed_arguments = must_not_change(locals())
-    check_keywords(network, network_kwargs, learn)
-    check_whole(1, nsteps=nsteps, log_interval=log_interval)
-    check_whole(1, nminibatches=nminibatches, noptepochs=noptepochs)
-    check_range(0, 1, gamma=gamma, lam=lam)
-    check_whole(0, save_interval=save_interval, checkpoint_interval=checkpoint_interval)
-    if save_interval and logger.get_dir() is None:
-        raise UserValueError("save_interval needs a log folder: logger.configure(dir)")
-    check_gradient_limit(max_grad_norm)
-    check_range(None, vf_coef=vf_coef, ent_coef=ent_coef)
-    check_switches(normalize_observations=normalize_observations)
-    lr, cliprange = parse_schedule(lr, "lr"), parse_schedule(cliprange, "cliprange")
-    seed = make_seed(seed)
-    env = as_vec_env(env, seed)
+    """Trains a policy by PPO and returns it."""
     policy = Policy(
         env.observation_space,
         env.action_space,
         network,
         value_network,
-        network_kwargs,
         normalize_observations,
         seed=seed,
         algorithm=__name__,
     )
-    if load_path is not None:
-        policy.load(load_path)
+    run.load(policy)
+    lr, cliprange = make_schedule(lr), make_schedule(cliprange)
     recurrent = policy.initial_state is not None
     # What minibatches are drawn from: whole sequences if there is a state.
     num_samples = env.num_envs if recurrent else env.num_envs * nsteps
@@ -226,43 +163,18 @@ def learn(
             c_e=ent_coef,
         )
 
-    update = make_update(loss, optimizer, policy.variables, scan=True)
-    batch_size = mpi.size * env.num_envs * nsteps
-    num_updates = count_updates(total_timesteps, batch_size)
-    episodes = EpisodeResults()
-    runner = Runner(env, policy, nsteps)
-    shuffler = Shuffler(seed)
-    parts = dict(
-        policy=policy,
-        optimizer=VariableState(optimizer.variables),
-        runner=runner,
-        episodes=episodes,
-        shuffler=shuffler,
-    )
-    envs = [env]
+    step = Step(loss, optimizer, policy.trainable_variables)
+    update = make_update(step, variables=policy.variables, scan=True)
+    runner, shuffler = Runner(env, policy, nsteps), Shuffler(seed)
+    parts = dict(optimizer=optimizer, runner=runner, shuffler=shuffler)
     if eval_env is not None:
-        envs.append(as_vec_env(eval_env, seed))
-        eval_runner = Runner(envs[-1], policy, nsteps)
+        eval_runner = Runner(run.add_env(eval_env), policy, nsteps)
         eval_episodes = EpisodeResults()
         parts |= dict(eval_runner=eval_runner, eval_episodes=eval_episodes)
-    checkpoints = Checkpoints(
-        logger.get_dir(),
-        checkpoint_interval,
-        total_timesteps,
-        envs,
-        {**policy.description, **fixed_arguments},
-        **parts,
-    )
-    first_timestep = checkpoints.restore(resume)
-    start = time.perf_counter()
-    with checkpoints:
-        for nupdates in range(first_timestep // batch_size + 1, num_updates + 1):
-            num_timesteps = nupdates * batch_size
-            remaining = 1.0 - (nupdates - 1) / num_updates
-            learning_rate = np.float32(lr(remaining))
-            clip = np.float32(cliprange(remaining))
+    with run.start(nsteps, policy, **parts):
+        for nupdates, num_timesteps in run.updates():
             rollout = runner.run()
-            episodes.extend(rollout.episodes)
+            run.add_episodes(rollout.episodes)
             advantages = gae(
                 rollout.rewards,
                 rollout.dones,
@@ -276,10 +188,11 @@ def learn(
                 shuffler.minibatches(num_samples, nminibatches)
                 for _ in range(noptepochs)
             ]
+            progress = (nupdates - 1) / run.num_updates
             metrics = update(
-                learning_rate,
+                np.float32(lr(progress)),
                 np.concatenate(epochs),
-                clip,
+                np.float32(cliprange(progress)),
                 rollout.states,
                 rollout.obs,
                 rollout.masks,
@@ -290,29 +203,13 @@ def learn(
                 returns,
             )
             policy.observe(rollout.obs)
+            columns = {"nupdates": nupdates}
             if eval_env is not None:
                 eval_episodes.extend(eval_runner.run().episodes)
-            if nupdates == 1 or nupdates % log_interval == 0:
-                seconds = time.perf_counter() - start
-                logger.logkv("nupdates", nupdates)
-                logger.logkv("total_timesteps", num_timesteps)
-                logger.logkv("fps", int((num_timesteps - first_timestep) / seconds))
-                logger.logkv("eprewmean", episodes.mean("r"))
-                logger.logkv("eplenmean", episodes.mean("l"))
-                if eval_env is not None:
-                    logger.logkv("eval_eprewmean", eval_episodes.mean("r"))
-                    logger.logkv("eval_eplenmean", eval_episodes.mean("l"))
-                logger.logkv(
-                    "explained_variance", explained_variance(rollout.values, returns)
-                )
-                for key, values in metrics.items():
-                    logger.logkv(key, float(np.mean(values)))
-                logger.dumpkvs()
-            if save_interval and nupdates % save_interval == 0:
-                name = f"{nupdates:05d}.safetensors"
-                policy.save(os.path.join(logger.get_dir(), "models", name))
-            stop = mpi.any_rank(callback is not None and callback(locals(), globals()))
-            checkpoints.after_update(num_timesteps, stop or nupdates == num_updates)
-            if stop:
-                break
+                columns["eval_eprewmean"] = eval_episodes.mean("r")
+                columns["eval_eplenmean"] = eval_episodes.mean("l")
+            if run.row_due(log_interval):
+                explained = explained_variance(rollout.values, returns)
+                run.log(metrics, explained_variance=explained, **columns)
+            run.stop = callback is not None and callback(locals(), globals())
     return policy

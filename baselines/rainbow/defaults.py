@@ -19,3 +19,6 @@ def atari():
 
 def retro():
     return atari()
+
+
+small = defaults.small

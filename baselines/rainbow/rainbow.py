@@ -3,7 +3,7 @@
 Hessel et al. 2018, "Rainbow: Combining Improvements in Deep Reinforcement Learning".
 """
 
-from baselines.common.training import preset
+from baselines.common.algorithm import preset
 from baselines.dqn import dqn
 
 learn = preset(
@@ -14,5 +14,5 @@ learn = preset(
     prioritized_replay_alpha=0.5,
     n_step=3,
     noisy=True,
-    categorical=True,
+    values="categorical",
 )

@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from baselines.common.errors import UserValueError
-from baselines.common.recorder import (
+from baselines.common.envs.recorder import (
     get_env_state,
     is_resumable,
     set_env_state,
     with_recorder,
 )
+from baselines.common.errors import UserValueError
 from baselines.common.vec_env.vec_env import (
     VecEnv,
     check_actions,
@@ -20,8 +20,8 @@ from baselines.common.vec_env.vec_env import (
 class DummyVecEnv(VecEnv):
     """Runs environments in series in this process.
 
-    Right for one environment, for debugging, and where a step takes
-    microseconds, so that a pipe would cost more than it saves.
+    Right for one environment, for debugging, and where a step takes only
+    microseconds, so that workers would cost more time than they save.
 
     Args:
         env_fns: functions without arguments, each of which makes a Gymnasium

@@ -15,8 +15,8 @@ class GymnasiumVecEnv(VecEnv):
         seed: of its first reset.
 
     Raises:
-        UserTypeError: under another reset mode, in which the step after an end
-            belongs to no episode.
+        UserTypeError: for another reset mode, in which the step after the end of an
+            episode belongs to none.
         UserValueError: from ``reset`` and ``step_wait``, for numbers that are not
             finite.
     """
@@ -25,9 +25,9 @@ class GymnasiumVecEnv(VecEnv):
         mode = vector_env.metadata.get("autoreset_mode")
         if mode != AutoresetMode.SAME_STEP:
             raise UserTypeError(
-                "a VectorEnv has to reset in the same step, because the step after an "
-                "end belongs to no episode otherwise: make it with "
-                f"autoreset_mode=AutoresetMode.SAME_STEP (received {mode})"
+                "a VectorEnv has to reset in the step in which an episode ends; make "
+                "it with autoreset_mode=AutoresetMode.SAME_STEP, received "
+                f"autoreset_mode={mode}"
             )
         super().__init__(
             vector_env.num_envs,
@@ -87,5 +87,5 @@ def check_finite(name, values, indices=None) -> None:
         bad = np.argmin(finite.reshape(len(values), -1).all(axis=1))
         raise UserValueError(
             f"environment {bad if indices is None else indices[bad]} cannot be used: "
-            f"it gave a {name} that is not finite"
+            f"it returned a {name} that is not finite"
         )

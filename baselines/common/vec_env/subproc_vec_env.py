@@ -1,4 +1,4 @@
-"""Environments in worker processes, a few in each."""
+"""Environments in worker processes, several in each."""
 
 import contextlib
 import os
@@ -16,7 +16,6 @@ import numpy as np
 from baselines import logger
 from baselines.common import mpi
 from baselines.common.errors import UserError, UserValueError
-from baselines.common.mpi import available_cores
 from baselines.common.vec_env import worker as worker_program
 from baselines.common.vec_env.vec_env import (
     VecEnv,
@@ -24,7 +23,7 @@ from baselines.common.vec_env.vec_env import (
     check_equal_spaces,
 )
 
-PATIENCE = 5.0  # seconds that workers have to end by themselves
+EXIT_TIMEOUT_SECONDS = 5.0  # for workers to end by themselves
 
 
 class WorkerError(RuntimeError):
@@ -32,7 +31,7 @@ class WorkerError(RuntimeError):
 
 
 class WorkerDied(WorkerError):
-    """A worker process is gone; its environments did not say why."""
+    """A worker process ended without an exception of its environments."""
 
 
 class SubprocVecEnv(VecEnv):
@@ -40,10 +39,10 @@ class SubprocVecEnv(VecEnv):
 
     Each worker steps its environments in series and writes observations
     straight into memory that it shares with this process; only actions,
-    rewards and flags travel through pipes. What comes back does not depend on
-    the number of workers.
+    rewards and flags travel through pipes. Results do not depend on the number
+    of workers.
 
-    A worker is a program of its own (see ``worker.py``), not a copy of the
+    A worker is a separate program (see ``worker.py``), not a copy of the
     caller's: the caller's script is not imported again and needs no
     ``__main__`` guard.
 
@@ -54,20 +53,20 @@ class SubprocVecEnv(VecEnv):
             evenly by the MPI ranks of this machine.
         on_worker_failure: ``replace`` starts another worker where one dies, with a
             warning: the episodes of its environments count as truncated, after the
-            last observation that came from them, and new ones begin. ``raise`` raises
+            last observations that were received, and new ones begin. ``raise`` raises
             WorkerError.
 
     Raises:
         WorkerError: here or in any later call, if an environment raises (with
-            the traceback from the worker), or if a worker dies and is not replaced,
-            because that is not wanted or did not help.
+            the traceback from the worker), or if a worker dies and may not be
+            replaced, or dies again before it has made a step.
     """
 
+    closed = True  # until there are workers
+
     def __init__(self, env_fns, num_workers=None, on_worker_failure="replace"):
-        self.closed = True
         env_fns = list(env_fns)
-        if num_workers is None:
-            num_workers = available_cores()
+        num_workers = mpi.available_cores() if num_workers is None else num_workers
         if not env_fns or num_workers < 1:
             raise UserValueError(
                 "SubprocVecEnv needs at least one environment and one worker, received "
@@ -78,45 +77,36 @@ class SubprocVecEnv(VecEnv):
                 "on_worker_failure has to be 'replace' or 'raise', received "
                 f"{on_worker_failure!r}"
             )
-        num_workers = min(num_workers, len(env_fns))
-        self.closed = False
         self.on_worker_failure = on_worker_failure
-        self._waiting = False
-        self._workers = []
-        self._slices = split_evenly(len(env_fns), num_workers)
-        self._env_fns = [cloudpickle.dumps(env_fns[part]) for part in self._slices]
-        self._asked = range(num_workers)  # whose answers are still to come
-        self._cut_short = set()  # replaced workers whose episodes have not yet ended
-        self._unproven = set()  # those that have not yet made a step
         self._memory = tempfile.TemporaryFile(dir=shared_memory_folder())
+        self._workers = []
+        self._asked = self._workers  # whose answers are still to come
+        self.closed = self._stepping = False
         try:
-            for pickled in self._env_fns:
-                self._workers.append(WorkerProcess(self._memory.fileno()))
-                self._workers[-1].send(("make", pickled))
+            for part in split_evenly(len(env_fns), min(num_workers, len(env_fns))):
+                pickled = cloudpickle.dumps(env_fns[part])
+                self._workers.append(WorkerProcess(pickled, part, self._memory))
             answers = [answer for part in self._receive() for answer in part]
-            spaces = [(observation, action) for observation, action, _ in answers]
+            spaces, resumable = zip(*answers)
             check_equal_spaces(spaces)
-            self.resumable = all(resumable for *_, resumable in answers)
+            self.resumable = all(resumable)
             super().__init__(len(env_fns), *spaces[0])
-            self._obs = self._map_observations()
-            self._last_obs = np.array(self._obs)
+            self._share_observations()
         except BaseException:
             self.close()
             raise
 
-    def _map_observations(self):
-        space = self.observation_space
-        shape = (self.num_envs, *space.shape)
-        size = max(1, int(np.prod(shape)) * space.dtype.itemsize)
+    def _share_observations(self):
+        shape = self.num_envs, *self.observation_space.shape
+        dtype = self.observation_space.dtype
+        self._last_obs = np.zeros(shape, dtype)
         # Written rather than only sized, so that full memory is an error here
         # and not a bus error in a worker.
-        self._memory.write(bytes(size))
+        self._memory.write(self._last_obs.tobytes() or b"\0")
         self._memory.flush()
-        obs = np.memmap(self._memory, space.dtype, "r+", shape=shape)
-        for worker, part in zip(self._workers, self._slices):
-            worker.send(("share", shape, space.dtype, part.start))
+        self._obs = np.memmap(self._memory, dtype, "r+", shape=shape)
+        self._send_all("share", shape, dtype)
         self._receive()
-        return obs
 
     @property
     def worker_pids(self) -> list:
@@ -125,36 +115,33 @@ class SubprocVecEnv(VecEnv):
 
     def reset(self):
         self._finish_step()
-        self._send([("reset",)] * len(self._workers))
+        self._send_all("reset")
         self._receive(replace=True)
-        self._cut_short.clear()
+        for worker in self._workers:
+            worker.truncated = False
         return self._copy_obs()
 
     def step_async(self, actions):
         self._finish_step()
         actions = check_actions(actions, self.num_envs)
-        self._waiting = True
-        requests = [("step", actions[part]) for part in self._slices]
-        for i in self._cut_short:
-            requests[i] = None
-        self._send(requests)
+        self._stepping = True
+        asked = [worker for worker in self._workers if not worker.truncated]
+        self._send({worker: ("step", actions[worker.part]) for worker in asked})
 
     def step_wait(self):
-        if not self._waiting:
+        if not self._stepping:
             raise WorkerError("step_wait() needs a step_async() before it")
-        self._waiting = False
+        self._stepping = False
         answers = self._receive(replace=True)
-        self._unproven -= {i for i, answer in enumerate(answers) if answer}
-        for i in self._cut_short:
-            answers[i] = truncated(self._last_obs[self._slices[i]])
-        self._cut_short.clear()
+        for i, worker in enumerate(self._workers):
+            if answers[i] is None:
+                answers[i] = truncated_step(self._last_obs[worker.part])
+                worker.truncated = False
+            else:
+                worker.unproven = False
         rewards, dones, infos = zip(*answers)
-        return (
-            self._copy_obs(),
-            np.concatenate(rewards),
-            np.concatenate(dones),
-            [info for part in infos for info in part],
-        )
+        infos = [info for part in infos for info in part]
+        return self._copy_obs(), np.concatenate(rewards), np.concatenate(dones), infos
 
     def get_images(self):
         return self._collect("render")
@@ -163,14 +150,14 @@ class SubprocVecEnv(VecEnv):
         return self._collect("get_state")
 
     def set_state(self, state):
-        self._send([("set_state", state[part]) for part in self._slices])
+        self._send({w: ("set_state", state[w.part]) for w in self._workers})
         self._receive()
 
     def _collect(self, request):
         self._finish_step()
-        self._send([(request,)] * len(self._workers))
+        self._send_all(request)
         answers = self._receive(replace=True)
-        if None in answers:
+        if None in answers:  # of a worker that was replaced
             return self._collect(request)
         return [answer for part in answers for answer in part]
 
@@ -179,139 +166,150 @@ class SubprocVecEnv(VecEnv):
         return np.array(self._obs)
 
     def _finish_step(self):
-        if self._waiting:
+        if self._stepping:
             self.step_wait()
 
+    def _send_all(self, *request):
+        self._send(dict.fromkeys(self._workers, request))
+
     def _send(self, requests):
+        """Sends requests, tuples by worker."""
         if self.closed:
             raise WorkerError("this SubprocVecEnv is closed")
-        self._asked = [i for i, request in enumerate(requests) if request is not None]
+        self._asked = requests
         try:
-            for i in self._asked:
-                self._workers[i].send(requests[i])
+            for worker, request in requests.items():
+                worker.send(*request)
         except BaseException:
-            # Of those that were asked, nobody would take the answers.
+            # The answers of those that were asked would be left in their pipes.
             self.close()
             raise
 
-    def _receive(self, replace=False):
-        """Returns every worker's answer, in order; raises at the first bad news.
+    def _receive(self, replace=False) -> list:
+        """Returns the answers in the order of the workers; raises at the first error.
 
         Args:
             replace: whether a worker that died may be replaced; its answer is None
                 then, as is that of one that was not asked.
         """
-        answers = [None] * len(self._workers)
-        waiting = {self._workers[i].pipe: i for i in self._asked}
+        answers = dict.fromkeys(self._workers)
+        waiting = {worker.pipe: worker for worker in self._asked}
         try:
             while waiting:
-                for pipe in wait(list(waiting)):
-                    i = waiting.pop(pipe)
+                for pipe in wait(waiting):
+                    worker = waiting.pop(pipe)
                     try:
-                        answers[i] = self._workers[i].receive(self._slices[i])
+                        answers[worker] = worker.receive()
                     except WorkerDied as error:
                         if not replace or self.on_worker_failure == "raise":
                             raise
-                        self._replace(i, error)
+                        self._replace(worker, error)
         except BaseException:
-            # Answers that nobody took would be mistaken for those of later calls.
+            # Answers left in the pipes would be mistaken for those of later calls.
             self.close()
             raise
-        return answers
+        return list(answers.values())
 
-    def _replace(self, i, error):
-        """Starts another worker in place of one that died with ``error``."""
-        if i in self._unproven:
+    def _replace(self, worker, error):
+        """Starts the program of a worker again that died with ``error``."""
+        if worker.unproven:
             raise WorkerError(f"{error}, as did the one before it")
-        self._unproven.add(i)
-        self._cut_short.add(i)
         logger.warn(
             f"{error}; another takes over, and their episodes count as truncated"
         )
-        part, pipe = self._slices[i], self._workers[i].pipe
-        self._workers[i] = WorkerProcess(self._memory.fileno())
-        pipe.close()
-        space = self.observation_space
-        for request in (
-            ("make", self._env_fns[i]),
-            ("share", self._obs.shape, space.dtype, part.start),
-            ("take_over",),
-        ):
-            self._workers[i].send(request)
-            self._workers[i].receive(part)
+        worker.truncated = worker.unproven = True
+        worker.pipe.close()
+        worker.start()
+        worker.receive()
+        for request in ("share", self._obs.shape, self._obs.dtype), ("take_over",):
+            worker.send(*request)
+            worker.receive()
 
     def close(self):
         if self.closed:
             return
         self.closed = True
-        self._waiting = False
+        self._stepping = False
         for worker in self._workers:
             worker.pipe.close()
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + EXIT_TIMEOUT_SECONDS
         for worker in self._workers:
             worker.end(deadline)
         self._memory.close()
 
     def __del__(self):
-        if not getattr(self, "closed", True):
-            self.close()
+        self.close()
 
 
 class WorkerProcess:
-    """A running worker program and the pipe to it."""
+    """A worker program, which runs some of the environments, and the pipe to it.
 
-    def __init__(self, memory_fd):
+    Args:
+        env_fns: pickled functions that make these environments.
+        part: slice of all environments that they are.
+        memory: file that is shared.
+
+    Attributes:
+        truncated: whether the program was replaced and the end of its episodes has not
+            been reported yet.
+        unproven: whether the program was replaced and has not made a step yet.
+    """
+
+    truncated = unproven = False
+
+    def __init__(self, env_fns, part, memory):
+        self.env_fns = env_fns
+        self.part = part
+        self.memory = memory
+        self.start()
+
+    def start(self):
+        """Starts the program and asks it to make the environments."""
         ours, theirs = socket.socketpair()
-        fds = (theirs.fileno(), memory_fd)
+        fds = theirs.fileno(), self.memory.fileno()
         # By its path: python -m would put the current folder first in sys.path.
-        command = [sys.executable, worker_program.__file__]
+        command = [sys.executable, worker_program.__file__, *map(str, fds)]
         search_path = os.pathsep.join(path or os.getcwd() for path in sys.path)
+        env = mpi.child_environment()
+        env |= {"PYTHONPATH": search_path, "OMP_NUM_THREADS": "1"}
         self.process = subprocess.Popen(
-            [*command, *map(str, fds)],
-            stdin=subprocess.DEVNULL,
-            pass_fds=fds,
-            env={
-                **mpi.child_environment(),
-                "PYTHONPATH": search_path,
-                "OMP_NUM_THREADS": "1",
-            },
+            command, stdin=subprocess.DEVNULL, pass_fds=fds, env=env
         )
         theirs.close()
         self.pipe = Connection(ours.detach())
+        self.send("make", self.env_fns, self.part.start)
 
-    def send(self, request):
+    def send(self, *request):
         # If the worker died, receive() says so, with its exit status.
         with contextlib.suppress(ConnectionError):
             self.pipe.send(request)
 
-    def receive(self, part):
+    def receive(self):
         """Returns the answer to the last request.
-
-        Args:
-            part: slice of the environments that the worker has, for messages.
 
         Raises:
             WorkerError: if an environment raised.
             WorkerDied: if the process is gone.
-            UserError: as it is, because its one sentence says all.
+            UserError: as the environment raised it, because its message says all.
         """
         try:
             message = self.pipe.recv_bytes()
         except (EOFError, OSError):
             raise WorkerDied(
-                f"the worker process of environments {part.start} to {part.stop - 1} "
-                f"died with exit status {self.process.wait(PATIENCE)}"
+                f"the worker process of environments {self.part.start} to "
+                f"{self.part.stop - 1} died with exit status "
+                f"{self.process.wait(EXIT_TIMEOUT_SECONDS)}"
             ) from None
         ok, answer = pickle.loads(message)
-        if not ok:
-            index, raised = answer
-            if isinstance(raised, UserError):
-                raise raised
-            raise WorkerError(f"environment {part.start + index} raised\n{raised}")
-        return answer
+        if ok:
+            return answer
+        index, raised = answer
+        if isinstance(raised, UserError):
+            raise raised
+        raise WorkerError(f"environment {self.part.start + index} raised\n{raised}")
 
     def end(self, deadline):
-        """Waits for the worker to end by itself until then, and then kills it."""
+        """Waits for the process to end by itself until then, and then kills it."""
         try:
             self.process.wait(max(0.0, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
@@ -319,11 +317,11 @@ class WorkerProcess:
             self.process.wait()
 
 
-def truncated(last_obs):
+def truncated_step(last_obs):
     """Returns what a worker would, had a time limit ended all its episodes.
 
     Args:
-        last_obs: [N, *observation shape], what was seen last of them.
+        last_obs: [N, *observation shape], the last ones received.
     """
     dones = np.ones(len(last_obs), bool)
     infos = [
@@ -334,7 +332,7 @@ def truncated(last_obs):
 
 
 def split_evenly(count, parts) -> list[slice]:
-    """Cuts range(count) into ``parts`` slices whose lengths differ by one at most."""
+    """Splits range(count) into ``parts`` slices whose lengths differ by one at most."""
     bounds = [count * i // parts for i in range(parts + 1)]
     return [slice(a, b) for a, b in zip(bounds, bounds[1:])]
 

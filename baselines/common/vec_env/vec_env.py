@@ -1,4 +1,4 @@
-"""The interface that every algorithm steps, and its wrapper base class."""
+"""The interface of vectorised environments, and the base class of its wrappers."""
 
 from abc import ABC, abstractmethod
 
@@ -23,8 +23,8 @@ class VecEnv(ABC):
     """
 
     # A VecEnv that can be resumed has get_state(), which returns a nest of arrays
-    # and JSON values, and set_state(state), which goes on there without a reset.
-    # A wrapper puts the state of the VecEnv inside it into its own.
+    # and JSON values, and set_state(state), which restores it without a reset.
+    # The state of a wrapper includes that of the VecEnv inside it.
     get_state = None
 
     def __init__(self, num_envs, observation_space, action_space):
@@ -51,7 +51,7 @@ class VecEnv(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Frees everything; closing twice is allowed."""
+        """Frees all resources; closing twice is allowed."""
 
     @abstractmethod
     def get_images(self) -> list:
@@ -80,15 +80,13 @@ class VecEnv(ABC):
 class VecEnvWrapper(VecEnv):
     """A VecEnv around another; unknown public attributes are the inner one's."""
 
-    keeps_observations = False  # Whether it certainly shows what the inner one does.
+    keeps_observations = False  # whether they are certainly those of the inner VecEnv
 
     def __init__(self, venv, observation_space=None, action_space=None):
         self.venv = venv
-        super().__init__(
-            venv.num_envs,
-            observation_space or venv.observation_space,
-            action_space or venv.action_space,
-        )
+        observation_space = observation_space or venv.observation_space
+        action_space = action_space or venv.action_space
+        super().__init__(venv.num_envs, observation_space, action_space)
 
     def reset(self):
         return self.venv.reset()
@@ -115,6 +113,16 @@ class VecEnvWrapper(VecEnv):
         return getattr(self.venv, name)
 
 
+def is_resumable(env) -> bool:
+    """Whether a VecEnv, ours or one with the same interface, returns its state."""
+    while True:
+        if getattr(env, "get_state", None) is None:
+            return False
+        if not isinstance(env, VecEnvWrapper):
+            return getattr(env, "resumable", True)
+        env = env.venv
+
+
 def step_and_reset(env, action):
     """Steps one Gymnasium environment and resets it in the same step if it ended.
 
@@ -135,7 +143,7 @@ def step_and_reset(env, action):
 
 
 def check_equal_spaces(spaces) -> None:
-    """Raises UserValueError unless all (observation, action) spaces are alike."""
+    """Raises UserValueError unless all (observation, action) spaces are equal."""
     for i, pair in enumerate(spaces):
         if pair != spaces[0]:
             raise UserValueError(
@@ -146,7 +154,7 @@ def check_equal_spaces(spaces) -> None:
 
 
 def check_actions(actions, num_envs) -> np.ndarray:
-    """Returns actions as an array; raises unless there is one an environment."""
+    """Returns actions as an array; raises unless each environment has one."""
     actions = np.asarray(actions)
     if len(actions) != num_envs:
         raise UserValueError(
@@ -157,14 +165,14 @@ def check_actions(actions, num_envs) -> np.ndarray:
 
 
 def clip_actions(actions, space) -> np.ndarray:
-    """Returns actions [N, ...] as the environment may take them: Box within bounds."""
+    """Returns actions [N, ...], clipped to the bounds of a Box."""
     if isinstance(space, spaces.Box):
         return np.clip(actions, space.low, space.high)
     return actions
 
 
 def tile_images(images) -> np.ndarray:
-    """Lays N images [height, width, 3] out in a near-square grid."""
+    """Returns N images [height, width, 3] as one, in a near-square grid."""
     images = np.asarray(images)
     count, height, width, channels = images.shape
     rows = int(np.ceil(np.sqrt(count)))

@@ -1,4 +1,4 @@
-"""The last few frames of every environment, side by side as channels."""
+"""The last few frames of every environment, stacked as channels."""
 
 import numpy as np
 from gymnasium import spaces
@@ -17,19 +17,12 @@ class VecFrameStack(VecEnvWrapper):
     """
 
     def __init__(self, venv, nstack):
-        self.nstack = nstack
         space = venv.observation_space
-        self.stacked_obs = np.zeros(
-            (venv.num_envs, *space.shape[:-1], space.shape[-1] * nstack), space.dtype
-        )
-        super().__init__(
-            venv,
-            observation_space=spaces.Box(
-                np.repeat(space.low, nstack, axis=-1),
-                np.repeat(space.high, nstack, axis=-1),
-                dtype=space.dtype,
-            ),
-        )
+        low = np.repeat(space.low, nstack, axis=-1)
+        high = np.repeat(space.high, nstack, axis=-1)
+        super().__init__(venv, spaces.Box(low, high, dtype=space.dtype))
+        self.nstack = nstack
+        self.stacked_obs = np.zeros((self.num_envs, *low.shape), space.dtype)
 
     def reset(self):
         self.stacked_obs[:] = 0
@@ -55,9 +48,9 @@ class VecFrameStack(VecEnvWrapper):
 
 
 def count_stacked(env) -> int:
-    """Returns how many frames a VecFrameStack has put side by side in observations.
+    """Returns how many frames a VecFrameStack has stacked in observations.
 
-    1 if there is none, or something above it that may change what it shows.
+    1 if there is none, or a wrapper above it that may change its observations.
     """
     while isinstance(env, VecEnvWrapper):
         if isinstance(env, VecFrameStack):
@@ -69,7 +62,7 @@ def count_stacked(env) -> int:
 
 
 def push(stack, frame) -> None:
-    """Moves ``stack`` up in place: its oldest frame goes, ``frame`` is the newest."""
+    """Drops the oldest frame of ``stack`` and adds ``frame``, in place."""
     channels = frame.shape[-1]
     if stack.dtype == np.uint8 and channels == 1 and stack.shape[-1] == 4:
         # Four bytes shifted as one little-endian integer: ten times as fast.

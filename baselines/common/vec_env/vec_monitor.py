@@ -1,4 +1,4 @@
-"""Episode results of a whole VecEnv."""
+"""Episode results of a VecEnv."""
 
 import time
 
@@ -11,8 +11,8 @@ from baselines.common.vec_env.vec_env import VecEnvWrapper
 class VecMonitor(VecEnvWrapper):
     """Puts ``info["episode"]`` at the end of every episode of any VecEnv.
 
-    For environments that are not under a Monitor of their own; the result is
-    what this VecEnv gives, after all wrappers below.
+    For environments without a Monitor; rewards are recorded as this VecEnv
+    returns them, after all wrappers below.
 
     Args:
         venv: the VecEnv.

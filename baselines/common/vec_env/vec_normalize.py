@@ -1,4 +1,4 @@
-"""Observations and rewards scaled by what was seen so far."""
+"""Observations and rewards, normalised by their running statistics."""
 
 import numpy as np
 from gymnasium import spaces
@@ -8,14 +8,14 @@ from baselines.common.vec_env.vec_env import VecEnvWrapper
 
 
 class VecNormalize(VecEnvWrapper):
-    """Normalises observations and divides rewards by the deviation of the return.
+    """Normalises observations, and scales rewards by the deviation of the return.
 
-    Observations lose their running mean and are divided by their running deviation;
-    rewards are divided by the running deviation of the discounted return, but keep
-    their mean. Algorithms here normalise observations in the model itself
-    (``normalize_observations``), so that a saved model needs no wrapper: leave ``ob``
-    off with them. Several MPI ranks exchange their statistics in every step, so that
-    all of them have to step; not while ``training`` is off.
+    The running mean is subtracted from observations, which are then divided by their
+    running standard deviation; rewards are divided by that of the discounted return,
+    without subtracting a mean. Algorithms here normalise observations in the model
+    itself (``normalize_observations``), so that a saved model needs no wrapper: use
+    ``ob=False`` with them. Several MPI ranks exchange their statistics in every step,
+    so that all of them have to step; not while ``training`` is off.
 
     Args:
         venv: a VecEnv.
@@ -27,7 +27,7 @@ class VecNormalize(VecEnvWrapper):
         epsilon: added to variances.
 
     Attributes:
-        training: whether the statistics go on changing; set it to False to evaluate.
+        training: whether the statistics are updated; set it to False to evaluate.
     """
 
     def __init__(
@@ -94,10 +94,7 @@ class VecNormalize(VecEnvWrapper):
 
     def set_state(self, state) -> None:
         self.venv.set_state(state["venv"])
-        for moments, found in (
-            (self.ob_rms, state["obs"]),
-            (self.ret_rms, state["return"]),
-        ):
+        for moments, key in ((self.ob_rms, "obs"), (self.ret_rms, "return")):
             if moments:
-                moments.set_state(found)
+                moments.set_state(state[key])
         self.returns = state["returns"].copy()

@@ -3,8 +3,9 @@
 ``python worker.py PIPE MEMORY``, where both arguments are file descriptors
 inherited from the parent. Requests are answered in order:
 
-    "make", env_fns         -> (observation space, action space, resumable) of each
-    "share", layout         -> observations go to the shared memory from here on
+    "make", env_fns, index  -> ((observation space, action space), resumable) of each;
+                               index is the number of the first environment
+    "share", shape, dtype   -> None; observations go to the shared memory from here on
     "reset"                 -> None
     "step", actions         -> rewards, dones, infos
     "render"                -> a list of RGB frames
@@ -18,8 +19,8 @@ The program ends when the pipe closes, however the parent ended.
 import sys
 
 if __name__ == "__main__":
-    # The folder of this file, unless PYTHONSAFEPATH is set; the parent's own search
-    # path comes behind it.
+    # The folder of this file, unless PYTHONSAFEPATH is set; the parent's search path
+    # follows it.
     if sys.path[0] == __file__.rpartition("/")[0]:
         del sys.path[0]
 
@@ -34,14 +35,14 @@ from multiprocessing.connection import Connection
 import cloudpickle
 import numpy as np
 
-from baselines.common.errors import UserError
-from baselines.common.recorder import (
+from baselines.common.envs.recorder import (
     get_env_state,
     is_resumable,
     set_env_state,
     stateful_wrappers,
     with_recorder,
 )
+from baselines.common.errors import UserError
 from baselines.common.vec_env.vec_env import step_and_reset
 
 
@@ -50,6 +51,7 @@ class Worker:
 
     def __init__(self, memory_fd):
         self.memory_fd = memory_fd
+        self.first = 0  # number of the first environment
         self.envs = []
         self.obs = None
         self.current = 0  # which environment is being run, for error messages
@@ -60,21 +62,22 @@ class Worker:
             self.current = i
             yield i, env
 
-    def make(self, env_fns):
+    def make(self, env_fns, first):
+        self.first = first
         for i, env_fn in enumerate(cloudpickle.loads(env_fns)):
             self.current = i
             self.envs.append(with_recorder(env_fn()))
         if "cv2" in sys.modules:
-            # There is a worker for every core already.
+            # There is a worker for every core.
             sys.modules["cv2"].setNumThreads(1)
         return [
-            (env.observation_space, env.action_space, is_resumable(env))
+            ((env.observation_space, env.action_space), is_resumable(env))
             for env in self.envs
         ]
 
-    def share(self, shape, dtype, start):
-        memory = mmap.mmap(self.memory_fd, 0)
-        self.obs = np.ndarray(shape, dtype, memory)[start : start + len(self.envs)]
+    def share(self, shape, dtype):
+        obs = np.ndarray(shape, dtype, mmap.mmap(self.memory_fd, 0))
+        self.obs = obs[self.first : self.first + len(self.envs)]
 
     def reset(self):
         for i, env in self.each():
@@ -100,12 +103,12 @@ class Worker:
             set_env_state(env, states[i])
 
     def take_over(self):
-        """Goes on for a worker that died: resets, and continues its monitor files."""
+        """Replaces a worker that died: continues its monitor files, and resets."""
         for i, env in self.each():
             for wrapper in stateful_wrappers(env):
                 if hasattr(wrapper, "take_over"):
                     wrapper.take_over()
-            # Not the episodes that the other one began with.
+            # Not the same episodes again that the dead worker began with.
             env.unwrapped.np_random = np.random.default_rng()
             self.obs[i], _ = env.reset()
 
@@ -134,12 +137,12 @@ def serve(pipe, worker):
 
 
 if __name__ == "__main__":
-    # Ctrl-C and batch systems signal the whole group; the parent decides what it
-    # means, and closes the pipe.
+    # Ctrl-C and batch systems signal the whole process group; the parent decides what
+    # to do, and closes the pipe.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    # A woken worker would else push the parent off its core while that still has
-    # to wake the others. (Linux only; a container may forbid it.)
+    # Otherwise a worker that wakes up would take the core from the parent, which still
+    # has to wake the others. (Linux only; a container may forbid it.)
     with contextlib.suppress(AttributeError, OSError):
         os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
     serve(Connection(int(sys.argv[1])), Worker(memory_fd=int(sys.argv[2])))

@@ -1,0 +1,145 @@
+"""A policy beside action values Q(s, a), for continuous actions learned off policy."""
+
+import keras
+import numpy as np
+from keras import ops
+
+from baselines.common import backend
+from baselines.common.errors import UserTypeError
+from baselines.common.layers import dense
+from baselines.common.model import Model, build_network
+
+
+class Critic(keras.layers.Layer):
+    """Q(s, a): a network that takes an observation and an action.
+
+    A vector is joined with the action before the network, where Lillicrap et al. 2016
+    join them after its first layer. An image goes through the network first, whose
+    features are joined with the action before one more dense layer.
+
+    Args:
+        network: function that builds the network, or a name in ``common/models.py``.
+    """
+
+    def __init__(self, network):
+        super().__init__()
+        self.network = build_network(network)
+        self.joined = dense(256, "relu")
+        self.value = dense(1, gain=1.0)
+
+    def build(self, obs_shape, actions_shape):
+        self.images = len(obs_shape) > 2
+
+    def call(self, obs, actions):
+        """Returns values [B].
+
+        Args:
+            obs: [B, ...], as networks take them, see ``Model.scale``.
+            actions: [B, *action shape]
+        """
+        actions = ops.reshape(actions, (-1, np.prod(actions.shape[1:], dtype=int)))
+        if self.images:
+            joined = ops.concatenate([self.network(obs), actions], axis=-1)
+            features = self.joined(joined)
+        else:
+            features = self.network(ops.concatenate([obs, actions], axis=-1))
+        return self.value(features)[:, 0]
+
+
+class ActorCritic(Model):
+    """A policy π(a|s) and some action values, each with a network of its own.
+
+    Args:
+        observation_space: a Box, Discrete or MultiDiscrete space.
+        action_space: a Box.
+        network: function that builds each network, or a name in ``common/models.py``.
+        distribution: of actions, such as ``SquashedGaussian`` or ``Deterministic``.
+        num_critics: how many action values.
+        seed: of the generator that acting draws from.
+        algorithm: name of the module that trains it; saved with the model.
+
+    Raises:
+        UserTypeError: for spaces or networks that are not supported.
+        UserValueError: if the network cannot take the observations.
+    """
+
+    initial_state = None
+
+    def __init__(
+        self,
+        observation_space,
+        action_space,
+        network,
+        distribution,
+        num_critics=2,
+        seed=None,
+        algorithm=None,
+    ):
+        super().__init__(observation_space, action_space, seed, algorithm)
+        self.distribution = distribution
+        self.parts["network"] = build_network(network)
+        if hasattr(self.parts["network"], "state_size"):
+            raise UserTypeError(
+                f"the network {network!r} is recurrent, which replay does not support"
+            )
+        self.parts["pi"] = distribution.head()
+        self.critics = [Critic(network) for _ in range(num_critics)]
+        self.parts |= {f"critic_{i}": critic for i, critic in enumerate(self.critics)}
+        self.make_variables(network, self._build)
+        variables = self.variables
+        self._sample = backend.compile(
+            lambda obs, noise: distribution.sample(self.policy(obs), noise), variables
+        )
+        self._mode = backend.compile(
+            lambda obs: distribution.mode(self.policy(obs)), variables
+        )
+        self._value = backend.compile(
+            lambda obs, actions: ops.min(self.values(obs, actions), axis=0), variables
+        )
+
+    def _build(self, obs):
+        self.values(obs, self.distribution.mode(self.policy(obs)))
+
+    @property
+    def policy_variables(self) -> list:
+        """The trained variables of the policy."""
+        parts = self.parts["network"], self.parts["pi"]
+        return [v for part in parts for v in part.trainable_variables]
+
+    @property
+    def critic_variables(self) -> list:
+        """The trained variables of the action values."""
+        return [v for critic in self.critics for v in critic.trainable_variables]
+
+    def policy(self, obs):
+        """Returns parameters [B, P] of π(·|s) for observations as they come."""
+        return self.parts["pi"](self.parts["network"](self.scale(obs)))
+
+    def values(self, obs, actions):
+        """Returns what each critic says, [critics, B]."""
+        obs = self.scale(obs)
+        return ops.stack([critic(obs, actions) for critic in self.critics])
+
+    def step(self, obs, S=None, M=None, deterministic=False):
+        """Chooses an action for each observation.
+
+        Args:
+            obs: [N, *observation shape], an array or a tensor on the device.
+            S, M: not used, as there is no recurrent state.
+            deterministic: whether to take the mode of the distribution.
+
+        Returns:
+            actions [N, *action shape] and the lowest of the critics' values [N], as
+            NumPy arrays, and twice None: there is no recurrent state and no likelihood.
+        """
+        self.check_batch(obs)
+        if deterministic:
+            actions = self._mode(obs)
+        else:
+            actions = self._sample(obs, self.distribution.noise(self.rng, len(obs)))
+        actions = np.asarray(actions)
+        return actions, np.asarray(self._value(obs, actions)), None, None
+
+    def value(self, obs, S=None, M=None):
+        """Returns the values of the most likely actions, [N]."""
+        return self.step(obs, deterministic=True)[1]

@@ -1,0 +1,241 @@
+"""Arguments of ``learn()``: type, range and meaning, declared once in the annotation.
+
+    nsteps: Annotated[Count, "steps of each environment in an update"] = 5
+
+is what the command line parses, what is checked before anything is built, and what
+``help(learn)`` and ``--help`` show. A range is a constraint of the package
+``annotated-types``; a function among the annotations is a check of its own, called with
+the value and the argument's name. The markers below say more.
+"""
+
+import functools
+import importlib
+import inspect
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, NamedTuple
+
+from annotated_types import Ge, Gt, Interval
+
+from baselines.common.errors import (
+    UserError,
+    UserTypeError,
+    UserValueError,
+    first_line,
+    suggest,
+)
+from baselines.common.schedules import SCHEDULES, check_schedule
+
+
+class Needs(NamedTuple):
+    """Marks an argument that has no effect unless another one, ``switch``, is on."""
+
+    switch: str
+
+
+class MayChange:
+    """Marks an argument that may have another value when a run is resumed."""
+
+
+class Part(NamedTuple):
+    """Marks an argument that names a function, whose arguments ``learn()`` takes too.
+
+    Args:
+        kind: what the function builds, in a word for messages.
+        module: where the functions are that need no more than a name.
+    """
+
+    kind: str
+    module: str
+
+    def known(self) -> dict:
+        """Returns the functions that the module defines, by name."""
+        module = importlib.import_module(self.module)
+        return {
+            name: value
+            for name, value in vars(module).items()
+            if inspect.isfunction(value) and value.__module__ == self.module
+        }
+
+    def find(self, value):
+        """Returns the function that ``value`` names, or ``value`` if it is one.
+
+        Raises:
+            UserValueError: if there is none of that name.
+            UserTypeError: if it is neither text nor callable.
+        """
+        if callable(value):
+            return value
+        if not isinstance(value, str):
+            raise UserTypeError(
+                f"{self.kind} has to be a name, 'module:function' or a function, "
+                f"received {value!r}"
+            )
+        module, colon, name = value.rpartition(":")
+        if not colon:
+            known = self.known()
+            if value in known:
+                return known[value]
+            raise UserValueError(
+                f"unknown {self.kind} {value!r}{suggest(value, known)} (known: "
+                f"{', '.join(known)}; one of your own: module:function)"
+            )
+        try:
+            found = getattr(importlib.import_module(module), name)
+        except (ModuleNotFoundError, AttributeError) as error:
+            raise UserValueError(f"{self.kind} {value!r}: {error}") from None
+        except (TypeError, ValueError):  # of import_module: no name, or a relative one
+            raise UserValueError(
+                f"{self.kind} {value!r}: {module!r} is not the name of a module"
+            ) from None
+        if not callable(found):
+            raise UserTypeError(f"{self.kind} {value!r} is not a function but {found}")
+        return found
+
+
+class Builder:
+    """A ``Part`` with its arguments: each call builds a new one.
+
+    Args:
+        part: the Part.
+        value: name or function, as ``learn()`` was given it.
+        keywords: arguments of the function.
+    """
+
+    def __init__(self, part, value, keywords):
+        self.kind = part.kind
+        self.value = value
+        self.build = functools.partial(part.find(value), **keywords)
+
+    def __repr__(self):
+        return repr(self.value)
+
+    def __call__(self):
+        try:
+            return self.build()
+        except UserError:
+            raise
+        except Exception as error:
+            raise UserValueError(
+                f"the {self.kind} {self} cannot be built: {first_line(error)}"
+            ) from error
+
+
+Count = Annotated[int, Ge(1)]
+CountOrZero = Annotated[int, Ge(0)]
+NonNegative = Annotated[float, Ge(0)]
+Positive = Annotated[float, Gt(0)]
+Fraction = Annotated[float, Interval(ge=0, le=1)]
+Probability = Fraction
+Schedule = Annotated[
+    float | str | Callable,
+    check_schedule,
+    "a number, text such as linear:2.5e-4 (how it changes and what it begins with), or "
+    "in Python a function of the fraction of training done",
+]
+ScheduleOfNumbers = Literal[tuple(SCHEDULES)]
+
+# What algorithms share.
+Env = Annotated[
+    Any, "a VecEnv, a Gymnasium Env, or a Gymnasium VectorEnv with same-step resets"
+]
+NETWORK = Part("network", "baselines.common.models")
+Network = Annotated[
+    str | Callable,
+    NETWORK,
+    "a function of common/models.py by its name, module:function, or in Python a "
+    "function that returns a Keras layer; its own arguments are taken as well",
+]
+VALUES = Part("values", "baselines.common.values")
+Values = Annotated[
+    str | Callable,
+    VALUES,
+    "a function of common/values.py by its name, such as scalar or categorical, "
+    "module:function, or in Python a function; its own arguments are taken as well",
+]
+Seed = Annotated[
+    int | None,
+    Interval(ge=0, le=2**32 - 1),
+    "seed of all random numbers; None for a random one",
+]
+Timesteps = Annotated[
+    CountOrZero,
+    MayChange,
+    "agent steps, over all environments; what does not fill an update is left out",
+]
+Gamma = Annotated[Fraction, "discount of an agent step"]
+Lambda = Annotated[Fraction, "lambda of generalised advantage estimation"]
+GradientNorm = Annotated[
+    Positive | None,
+    "largest norm of the gradient, over all variables; None for no limit",
+]
+ValueNetwork = Annotated[
+    Literal["shared", "copy"],
+    "whether the value function shares the policy's network or has a copy of its own",
+]
+NormalizeObservations = Annotated[
+    bool,
+    "whether the model subtracts the running mean of float observations and divides by "
+    "their running standard deviation",
+]
+LogInterval = Annotated[Count, MayChange, "updates from one row of the log to the next"]
+CheckpointInterval = Annotated[
+    CountOrZero,
+    MayChange,
+    "agent steps from one checkpoint in the log folder to the next, rounded up to "
+    "whole updates; 0 for none",
+]
+Callback = Annotated[
+    Callable | None,
+    "called as callback(locals(), globals()) after each update; true stops training",
+]
+LoadPath = Annotated[str | None, MayChange, "a saved model to start from"]
+Resume = Annotated[
+    str | None,
+    MayChange,
+    "log folder of an interrupted run to continue, bit for bit; arguments have to be "
+    "as they were, but for total_timesteps",
+]
+
+# What off-policy algorithms share.
+BufferSize = Annotated[Count, "transitions in the replay memory"]
+BatchSize = Annotated[Count, "transitions in an optimiser step"]
+LearningStarts = Annotated[CountOrZero, "agent steps before the first optimiser step"]
+TrainFreq = Annotated[
+    Count, "agent steps, over all environments, to each optimiser step"
+]
+NStep = Annotated[
+    Count, "most rewards in a return before it is continued by a value (Sutton 1988)"
+]
+PrintFreq = Annotated[Count, MayChange, "episodes from one row of the log to the next"]
+CheckpointFreq = Annotated[
+    CountOrZero,
+    "agent steps from one comparison of the mean return of the last 100 episodes to "
+    "the next, once training has begun; the best weights are returned in the end; 0 "
+    "for the last weights",
+]
+CheckpointPath = Annotated[
+    str | None,
+    MayChange,
+    Needs("checkpoint_freq"),
+    "folder in which the best model so far is saved as best.safetensors; None for "
+    "memory only",
+]
+PrioritizedReplay = Annotated[
+    bool, "whether transitions are drawn by their TD errors (Schaul et al. 2016)"
+]
+PriorityExponent = Annotated[
+    Fraction, Needs("prioritized_replay"), "priority exponent alpha"
+]
+ImportanceExponent = Annotated[
+    Fraction,
+    Needs("prioritized_replay"),
+    "importance weight exponent beta at the start; it rises to 1",
+]
+ImportanceSteps = Annotated[
+    Count | None,
+    Needs("prioritized_replay"),
+    "agent steps in which beta rises to 1; None for total_timesteps",
+]
+PriorityOffset = Annotated[
+    Positive, Needs("prioritized_replay"), "added to each TD error"
+]

@@ -1,0 +1,115 @@
+"""A run's ``config.json``: what it was started with, and what ``--resume`` needs."""
+
+import json
+import os
+import platform
+import shlex
+import subprocess
+from importlib import metadata
+
+import baselines
+from baselines.common import mpi
+from baselines.common.errors import UserFileError, UserValueError
+
+FORMAT = 3
+VERSIONS_OF = "tensorflow", "keras", "gymnasium", "ale-py", "stable-retro", "numpy"
+KEYS = {  # beside format and arguments
+    "settings": dict,
+    "ranks": int,
+    "command": str,
+    "resumed": list,
+    "versions": dict,
+    "log_formats": list,
+}
+
+
+def make_config(settings, argv) -> dict:
+    """Returns the content of ``config.json``; the logger adds its formats."""
+    return {
+        "format": FORMAT,
+        "arguments": settings.arguments,
+        "settings": settings.learn_arguments,
+        "ranks": mpi.size,
+        "command": command_line(argv),
+        "resumed": [],
+        "versions": versions(),
+    }
+
+
+def read_config(folder, own) -> dict:
+    """Returns what ``make_config`` made, from a run's folder.
+
+    Args:
+        folder: of the run.
+        own: declarations of the arguments of ``baselines.run``.
+
+    Raises:
+        UserFileError: if there is none.
+        UserValueError: if it is damaged, or of another version.
+    """
+    path = os.path.join(os.path.expanduser(folder), "config.json")
+    if not os.path.isfile(path):
+        raise UserFileError(f"there is no run to resume in {folder}: no file {path}")
+    try:
+        with open(path) as file:
+            config = json.load(file)
+        valid = config["format"] != FORMAT or is_config(config, own)
+    except OSError as error:
+        raise UserFileError(f"cannot read {path}: {error.strerror}") from None
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        valid = False
+    if not valid:
+        raise UserValueError(f"{path} is damaged")
+    if config["format"] != FORMAT:
+        raise UserValueError(
+            f"cannot resume {folder}: its format is {config['format']}, not {FORMAT}"
+        )
+    return config
+
+
+def is_config(config, own) -> bool:
+    """Whether a JSON value has all that ``make_config`` makes, of the same types."""
+    for name, value in config["arguments"].items():
+        own[name].check(value)
+    settings = config["settings"]
+    return (
+        all(isinstance(config[key], kind) for key, kind in KEYS.items())
+        and config["arguments"].keys() == own.keys()
+        and isinstance(settings["total_timesteps"], int)
+        and not settings.keys() & {"env", "seed", "resume"}
+    )
+
+
+def command_line(argv) -> str:
+    return shlex.join(["python", "-m", "baselines.run", *argv])
+
+
+def versions() -> dict:
+    """Returns the versions that a result may depend on."""
+    found = {
+        "python": platform.python_version(),
+        "baselines": baselines.__version__,
+        "commit": commit(),
+    }
+    for name in VERSIONS_OF:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            found[name] = None
+    return found
+
+
+def commit():
+    """Returns the Git commit of this package's checkout, None if it is in none."""
+    checkout = os.path.dirname(os.path.dirname(baselines.__file__))
+    if not os.path.exists(os.path.join(checkout, ".git")):
+        return None
+    try:
+        process = subprocess.run(
+            ["git", "-C", checkout, "describe", "--always", "--dirty", "--abbrev=40"],
+            capture_output=True,
+            text=True,
+        )
+    except OSError:  # There is no git.
+        return None
+    return process.stdout.strip() or None

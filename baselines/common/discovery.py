@@ -1,0 +1,63 @@
+"""Algorithms by name: any folder ``<name>/<name>.py`` with a function ``learn``."""
+
+import importlib
+import importlib.util
+import os
+
+import baselines
+from baselines.common.cli import import_quietly
+from baselines.common.errors import (
+    MissingDependency,
+    UserTypeError,
+    UserValueError,
+    suggest,
+)
+
+
+def list_algorithms() -> list:
+    """Returns the names of the algorithms in this package."""
+    folder = os.path.dirname(baselines.__file__)
+    return sorted(
+        name
+        for name in os.listdir(folder)
+        if os.path.isfile(os.path.join(folder, name, f"{name}.py"))
+    )
+
+
+def find_algorithm(alg) -> str:
+    """Returns the module that has ``learn``, without importing it.
+
+    Args:
+        alg: a folder of this package, or ``my_pkg.my_alg``.
+    """
+    package = alg if "." in alg else f"baselines.{alg}"
+    module = f"{package}.{package.rpartition('.')[2]}"
+    try:
+        found = None if alg.startswith(".") else importlib.util.find_spec(module)
+    except ModuleNotFoundError as error:
+        if not f"{module}.".startswith(f"{error.name}."):
+            raise MissingDependency(f"algorithm {alg!r}: {error}") from None
+        found = None
+    if found is None:
+        raise UserValueError(
+            f"unknown algorithm {alg!r}{suggest(alg, list_algorithms())} "
+            f"(known: {', '.join(list_algorithms())}; one of your own: my_pkg.my_alg)"
+        )
+    return module
+
+
+def find_defaults(module, env_type) -> dict:
+    """Returns what the algorithm's defaults.py says of an environment type."""
+    name = f"{module.rpartition('.')[0]}.defaults"
+    if importlib.util.find_spec(name) is None:
+        return {}
+    return getattr(importlib.import_module(name), env_type, dict)()
+
+
+def import_learn(module):
+    """Returns the algorithm's ``learn``; imports Keras."""
+    import_quietly("baselines.common.backend")
+    learn = getattr(importlib.import_module(module), "learn", None)
+    if not callable(learn):
+        raise UserTypeError(f"the algorithm {module} has no function learn()")
+    return learn

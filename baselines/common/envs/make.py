@@ -1,0 +1,249 @@
+"""Environments by id: wrapped for their kind, vectorised."""
+
+import os
+
+import gymnasium as gym
+
+from baselines.bench.monitor import Monitor
+from baselines.common import mpi
+from baselines.common.envs.checked import CheckedEnv
+from baselines.common.envs.recorder import Recorder, has_wrapper
+from baselines.common.envs.registry import find_env_type, find_spec
+from baselines.common.envs.spaces import flatten_observations
+from baselines.common.errors import (
+    MissingDependency,
+    UserTypeError,
+    UserValueError,
+    first_line,
+)
+from baselines.common.vec_env import (
+    DummyVecEnv,
+    SubprocVecEnv,
+    VecEnv,
+    VecFrameStack,
+    VecMonitor,
+    VecNormalize,
+)
+from baselines.common.vec_env.gymnasium_vec_env import GymnasiumVecEnv
+
+FRAME_STACK = {"atari": 4, "retro": 4}  # by environment type
+SCALED_REWARDS = {"mujoco"}  # environment types, as in OpenAI Baselines
+# Of one step, by the types of environment that are quick; others count as slow.
+STEP_SECONDS = {"classic_control": 20e-6, "toy_text": 20e-6, "mujoco": 50e-6}
+# Of workers, to begin and to answer: their cores have gone to sleep meanwhile.
+WAKING_SECONDS = 300e-6
+
+
+def make_env(
+    env_id,
+    env_type=None,
+    seed=None,
+    monitor_file=None,
+    reward_scale=1.0,
+    wrapper_kwargs=None,
+    env_kwargs=None,
+    gamestate=None,
+) -> gym.Env:
+    """Returns one environment, wrapped for its kind, with a Monitor in it.
+
+    Args:
+        env_id: an id or a Gymnasium spec.
+        env_type: its kind; found by ``find_env_type`` if None.
+        seed: of the environment's generator; None for a random one.
+        monitor_file: path without ``.monitor.csv``, or None for no file.
+        reward_scale: factor on the rewards, above the Monitor.
+        wrapper_kwargs: for ``wrap_deepmind``, if the type is ``atari``, and for
+            ``wrap_deepmind_retro``, if it is ``retro``.
+        env_kwargs: for the environment's own constructor.
+        gamestate: name of the state that a retro game starts in; None for the
+            game's own.
+
+    Raises:
+        MissingDependency: if the environment needs a package that is missing.
+    """
+    spec = find_spec(env_id) if isinstance(env_id, str) else env_id
+    env_type = env_type or find_env_type(spec)
+    if wrapper_kwargs and env_type not in ("atari", "retro"):
+        raise UserValueError(
+            "wrapper_kwargs are for atari and retro environments; "
+            f"{spec.id} is {env_type}"
+        )
+    if gamestate is not None and env_type != "retro":
+        raise UserValueError(
+            f"gamestate is for retro games, such as Airstriker-Genesis-v0; {spec.id} "
+            f"is of type {env_type}, received gamestate {gamestate!r}"
+        )
+    try:
+        if env_type == "atari":
+            # Only here, because OpenCV and the emulator are for Atari alone.
+            from baselines.common.atari_wrappers import make_atari, wrap_deepmind
+
+            env = make_atari(spec, **env_kwargs or {})
+        elif env_type == "retro":
+            from baselines.common.retro_wrappers import make_retro, wrap_deepmind_retro
+
+            env = make_retro(spec, gamestate, **env_kwargs or {})
+        else:
+            env = gym.make(spec, disable_env_checker=True, **env_kwargs or {})
+        env = CheckedEnv(env)
+        env.reset(seed=seed)
+    except (ImportError, gym.error.DependencyNotInstalled) as error:
+        reason = first_line(error)
+        if env_type in ("box2d", "mujoco"):
+            reason = f"pip install -e '.[{env_type}]' first ({reason})"
+        raise MissingDependency(
+            f"environment {spec.id!r} cannot be used: {reason}"
+        ) from error
+    except gym.error.Error as error:
+        raise UserValueError(
+            f"environment {spec.id!r} cannot be made: {first_line(error)}"
+        ) from error
+    env.action_space.seed(seed)
+    # Recorder keeps observations, and a checkpoint has arrays.
+    env = Recorder(flatten_observations(env))
+    env = Monitor(env, monitor_file, allow_early_resets=True)
+    if env_type == "atari":
+        env = wrap_deepmind(env, **wrapper_kwargs or {})
+    elif env_type == "retro":
+        env = wrap_deepmind_retro(env, **wrapper_kwargs or {})
+    if reward_scale != 1.0:
+        env = gym.wrappers.TransformReward(env, lambda reward: reward_scale * reward)
+    return env
+
+
+def make_vec_env(
+    env_id,
+    env_type=None,
+    num_env=1,
+    seed=None,
+    wrapper_kwargs=None,
+    env_kwargs=None,
+    start_index=0,
+    reward_scale=1.0,
+    gamestate=None,
+    log_dir=None,
+    num_workers=None,
+    on_worker_failure="replace",
+) -> VecEnv:
+    """Returns ``num_env`` environments as one, seeded apart.
+
+    Atari games come as ``wrap_deepmind`` makes them, and retro games as
+    ``wrap_deepmind_retro`` does, one frame deep: put a ``VecFrameStack`` above.
+
+    Args:
+        env_id: an id, ``module:EnvId``, or a Gymnasium spec.
+        env_type: its kind; found by ``find_env_type`` if None.
+        num_env: how many. One runs in this process, and so do several if they are
+            quick; others run in workers. Retro games have a worker each: stable-retro
+            can run one emulator a process.
+        seed: environment i of MPI rank r gets ``seed + 10_000 * r + i``, where r is
+            0 without MPI; None for random seeds.
+        wrapper_kwargs: see ``make_env``.
+        env_kwargs: for the environment's own constructor.
+        start_index: number of the first environment, for seeds and file names.
+        reward_scale: factor on the rewards that the algorithm sees.
+        gamestate: see ``make_env``.
+        log_dir: where ``<r>.<i>.monitor.csv`` go; None for no files.
+        num_workers: how many worker processes, see ``SubprocVecEnv``; None for
+            what is fastest.
+        on_worker_failure: see ``SubprocVecEnv``.
+
+    Raises:
+        UserValueError: if retro games are to share a worker.
+    """
+    spec = find_spec(env_id) if isinstance(env_id, str) else env_id
+    env_type = env_type or find_env_type(spec)
+    # Here and not in the workers, which are no ranks.
+    seed, rank = mpi.own_seed(seed), mpi.rank
+
+    def env_fn(index):
+        def make():
+            return make_env(
+                spec,
+                env_type,
+                seed=None if seed is None else seed + index,
+                monitor_file=log_dir and os.path.join(log_dir, f"{rank}.{index}"),
+                reward_scale=reward_scale,
+                wrapper_kwargs=wrapper_kwargs,
+                env_kwargs=env_kwargs,
+                gamestate=gamestate,
+            )
+
+        return make
+
+    env_fns = [env_fn(start_index + i) for i in range(num_env)]
+    if env_type == "retro":
+        if num_workers is not None and num_workers < num_env:
+            raise UserValueError(
+                f"stable-retro can run one emulator a process, so {num_env} "
+                f"environments need {num_env} workers; received "
+                f"num_workers={num_workers}"
+            )
+        return SubprocVecEnv(env_fns, num_env, on_worker_failure)
+    if num_workers is None and not use_workers(env_type, num_env):
+        return DummyVecEnv(env_fns)
+    return SubprocVecEnv(env_fns, num_workers, on_worker_failure)
+
+
+def use_workers(env_type, num_env) -> bool:
+    """Whether workers save more time in a step than it takes to wake them."""
+    in_parallel = min(num_env, mpi.available_cores())
+    seconds = STEP_SECONDS.get(env_type, 1.0)
+    return num_env > 1 and num_env * seconds * (1 - 1 / in_parallel) > WAKING_SECONDS
+
+
+def build_env(spec, env_type, **arguments) -> VecEnv:
+    """Returns the environments of a run, with the VecEnv wrappers usual for them.
+
+    Args:
+        spec, env_type: as in ``make_env``.
+        arguments: others of ``make_vec_env``.
+    """
+    env = make_vec_env(spec, env_type, **arguments)
+    if env_type in FRAME_STACK:
+        env = VecFrameStack(env, FRAME_STACK[env_type])
+    if env_type in SCALED_REWARDS:
+        # Its gamma is 0.99 whatever the algorithm's is, as in OpenAI Baselines.
+        env = VecNormalize(env, ob=False)
+    return env
+
+
+def as_vec_env(env, seed=None) -> VecEnv:
+    """Returns ``env``, whatever an algorithm was given, as a VecEnv.
+
+    Args:
+        env: a VecEnv (ours or of the same interface), a Gymnasium Env, or a
+            Gymnasium VectorEnv with same-step resets. The last two get a
+            VecMonitor, and no game wrappers.
+        seed: of a Gymnasium environment; a VecEnv comes seeded.
+
+    Raises:
+        UserTypeError: for anything else, with the remedy.
+    """
+    if isinstance(env, gym.vector.VectorEnv):
+        return VecMonitor(GymnasiumVecEnv(env, seed))
+    if isinstance(env, gym.Env):
+        recorded = has_wrapper(env, Recorder)
+        env = flatten_observations(env if recorded else CheckedEnv(env))
+        env.reset(seed=seed)
+        venv = DummyVecEnv([lambda: env])
+        # A Monitor inside knows more: raw rewards, and games of several lives.
+        return venv if has_wrapper(env, Monitor) else VecMonitor(venv)
+    if isinstance(env, VecEnv) or all(
+        hasattr(env, name) for name in ("num_envs", "step_async", "step_wait")
+    ):
+        return env
+    if isinstance(env, type):
+        raise UserTypeError(
+            f"env has to be an environment, received the class {env.__name__}; call it"
+        )
+    if hasattr(env, "reset") and hasattr(env, "step"):
+        raise UserTypeError(
+            f"{type(env).__name__} is an environment of the old gym API; it has to be "
+            "a gymnasium.Env: port it, or convert it by shimmy "
+            "(pip install shimmy; shimmy.GymV21CompatibilityV0(env=env))"
+        )
+    raise UserTypeError(
+        f"env has to be a VecEnv or a gymnasium.Env, received {type(env).__name__}"
+        + (" (make it by make_vec_env first)" if isinstance(env, str) else "")
+    )

@@ -1,0 +1,109 @@
+"""Environments by id: which there are, and of what kind they are."""
+
+import importlib
+import re
+
+import gymnasium as gym
+from gymnasium.envs.registration import EnvSpec
+
+from baselines.common.errors import MissingDependency, UserValueError, suggest
+
+# Packages with environments of their own, by the type they stand for.
+EMULATORS = {"ale_py": "atari", "stable_retro": "retro"}
+GAMES = set(EMULATORS.values())  # types whose observations are always images
+# The games of stable-retro are Name-Console-v0; older versions left out the -v0.
+RETRO_ID = re.compile(
+    r"-(32x|Arcade|Atari2600|GameBoy|Genesis|N64|Nes|Saturn|Sms|Snes)(-v\d+)?$"
+)
+
+
+def find_spec(env_id: str) -> EnvSpec:
+    """Returns the Gymnasium spec of ``env_id``.
+
+    Args:
+        env_id: a registered id, a game of stable-retro, or ``module:EnvId``,
+            which imports the module first.
+
+    Raises:
+        UserValueError: if there is no such environment.
+        MissingDependency: if the package that registers it is not installed.
+    """
+    module, _, name = env_id.rpartition(":")
+    if module:
+        try:
+            importlib.import_module(module)
+        except ModuleNotFoundError as error:
+            raise UserValueError(
+                f"environment {env_id!r}: cannot import module {error.name!r}"
+            ) from None
+        except TypeError:  # of import_module, for a relative name
+            raise UserValueError(
+                f"environment {env_id!r}: {module!r} is not the name of a module"
+            ) from None
+    try:
+        gym.register_envs(importlib.import_module("ale_py"))
+    except ImportError:
+        if "NoFrameskip" in name or name.startswith("ALE/"):
+            raise MissingDependency(
+                f"environment {name!r} needs the Atari emulator ale-py, which is "
+                "not installed: pip install ale-py"
+            ) from None
+    if name in gym.registry:
+        return gym.spec(name)
+    games = list_retro_games()
+    if name in games:
+        return EnvSpec(name, entry_point="stable_retro:make", kwargs={"game": name})
+    if not games and RETRO_ID.search(name):
+        raise MissingDependency(
+            f"environment {name!r} needs the emulators of stable-retro, which is not "
+            "installed: pip install -e '.[retro]'"
+        )
+    raise UserValueError(
+        f"unknown environment {name!r}{suggest(name, [*gym.registry, *games])} "
+        "(an environment of your own: --env=module:EnvId)"
+    )
+
+
+def list_retro_games() -> list:
+    """Returns the ids of stable-retro's games; none if it is not installed.
+
+    They are no more than names until somebody imports their ROMs.
+    """
+    try:
+        # Only here, because Gymnasium's own ids are found without it.
+        import stable_retro
+    except ImportError:
+        return []
+    return stable_retro.data.list_games()
+
+
+def find_env_type(spec) -> str:
+    """Returns the kind of an environment, by where its code comes from.
+
+    ``atari``, ``retro``, ``classic_control``, ``box2d``, ``mujoco``, ``toy_text``,
+    or else the name of the package that has its entry point.
+    """
+    entry_point = spec.entry_point
+    if not isinstance(entry_point, str):
+        entry_point = entry_point.__module__
+    package, *path = entry_point.split(":")[0].split(".")
+    if package == "gymnasium" and len(path) > 1:
+        return path[1]
+    return EMULATORS.get(package, package)
+
+
+def list_env_types() -> set:
+    """Returns the kinds of all registered environments, and of the emulators'."""
+    specs = gym.registry.values()
+    found = {find_env_type(spec) for spec in specs if spec.entry_point is not None}
+    return found | set(EMULATORS.values())
+
+
+def check_env_type(env_type) -> None:
+    """Raises UserValueError if no registered environment is of that kind."""
+    known = list_env_types()
+    if env_type not in known:
+        raise UserValueError(
+            f"unknown env_type {env_type!r}{suggest(env_type, known)} "
+            f"(known: {', '.join(sorted(known))})"
+        )

@@ -1,0 +1,43 @@
+"""Kinds of observations."""
+
+import gymnasium as gym
+import numpy as np
+
+from baselines.common.errors import UserTypeError
+
+
+def flatten_observations(env) -> gym.Env:
+    """Returns ``env`` with Dict and Tuple observations as one vector, else as it is.
+
+    Raises:
+        UserTypeError: if an image is among the parts, as a network for vectors would
+            learn little from it.
+    """
+    space = env.observation_space
+    if not isinstance(space, (gym.spaces.Dict, gym.spaces.Tuple)):
+        return env
+    if any(is_image(part) for part in parts_of(space)):
+        raise UserTypeError(
+            "Dict and Tuple observations are flattened to a vector, but one of these "
+            f"parts is an image: {space}; leave it out, or alone, by a wrapper"
+        )
+    return gym.wrappers.FlattenObservation(env)
+
+
+def parts_of(space):
+    """Yields the simple spaces that a Dict or Tuple space is made of."""
+    if isinstance(space, (gym.spaces.Dict, gym.spaces.Tuple)):
+        children = space.values() if isinstance(space, gym.spaces.Dict) else space
+        for child in children:
+            yield from parts_of(child)
+    else:
+        yield space
+
+
+def is_image(space) -> bool:
+    """Whether observations are uint8 images [height, width, channels]."""
+    return (
+        isinstance(space, gym.spaces.Box)
+        and len(space.shape) == 3
+        and space.dtype == np.uint8
+    )

@@ -1,0 +1,192 @@
+"""Layers that networks and heads are made of."""
+
+import keras
+import numpy as np
+from keras import layers, ops
+
+GAIN = 2**0.5  # of orthogonal weights before a ReLU; OpenAI Baselines' for tanh too
+
+
+class Residual(layers.Layer):
+    """x + two convolutions of x, each after a ReLU."""
+
+    def __init__(self, depth):
+        super().__init__()
+        self.body = keras.Sequential(
+            [layers.ReLU(), same_conv(depth), layers.ReLU(), same_conv(depth)]
+        )
+
+    def build(self, input_shape):
+        self.body.build(input_shape)
+
+    def call(self, x):
+        return x + self.body(x)
+
+
+class Recurrent(layers.Layer):
+    """A trunk followed by an LSTM, on sequences.
+
+    Hochreiter and Schmidhuber 1997. The state [B, 2 nlstm] is cell state and output,
+    side by side; it is zero where an episode begins.
+
+    Args:
+        trunk: a layer from observations to features
+        nlstm: units
+        layer_norm: whether to normalise the sums after each matrix and the cell state
+    """
+
+    def __init__(self, trunk, nlstm, layer_norm):
+        super().__init__()
+        self.trunk = trunk
+        self.nlstm = nlstm
+        self.state_size = 2 * nlstm
+        orthogonal = keras.initializers.Orthogonal
+        self.input_gates = layers.Dense(
+            4 * nlstm, use_bias=not layer_norm, kernel_initializer=orthogonal(1.0)
+        )
+        self.output_gates = layers.Dense(
+            4 * nlstm, use_bias=False, kernel_initializer=orthogonal(1.0)
+        )
+        self.norms = [layers.LayerNormalization() for _ in range(3 * layer_norm)]
+
+    def call(self, obs, states, masks):
+        """Processes sequences.
+
+        Args:
+            obs: [T, B, *observation shape]
+            states: [B, 2 nlstm], before the first step
+            masks: [T, B], true where a new episode begins with that observation
+
+        Returns:
+            features [T, B, nlstm] and states [B, 2 nlstm] after the last step.
+        """
+        length, batch = obs.shape[:2]
+        x = self.trunk(ops.reshape(obs, (length * batch, *obs.shape[2:])))
+        # One product for all steps; only the recurrent one is made step by step.
+        x = self._norm(0, self.input_gates(x))
+        x = ops.reshape(x, (length, batch, 4 * self.nlstm))
+        continues = ops.expand_dims(1.0 - ops.cast(masks, "float32"), -1)
+        # The weights' gradients of an unrolled loop would be added up in an order
+        # that differs from run to run on TensorFlow.
+        last_states, all_states = ops.scan(self._step, states, (x, continues))
+        return all_states[..., self.nlstm :], last_states
+
+    def _step(self, state, inputs):
+        """Returns the next state, to carry on and to collect."""
+        x, continues = inputs
+        cell, output = ops.split(state * continues, 2, axis=-1)
+        gates = x + self._norm(1, self.output_gates(output))
+        i, f, o, candidate = ops.split(gates, 4, axis=-1)
+        cell = ops.sigmoid(f) * cell + ops.sigmoid(i) * ops.tanh(candidate)
+        output = ops.sigmoid(o) * ops.tanh(self._norm(2, cell))
+        state = ops.concatenate([cell, output], axis=-1)
+        return state, state
+
+    def _norm(self, i, x):
+        return self.norms[i](x) if self.norms else x
+
+
+def same_conv(filters):
+    """Returns a 3 x 3 convolution that keeps the size."""
+    return layers.Conv2D(filters, 3, padding="same", data_format="channels_last")
+
+
+def dense(units, activation=None, gain=GAIN):
+    """Returns a dense layer with orthogonal weights of the given gain."""
+    return layers.Dense(
+        units, activation, kernel_initializer=keras.initializers.Orthogonal(gain)
+    )
+
+
+def conv(filters, kernel_size, strides):
+    """Returns an unpadded convolution with ReLU and orthogonal weights."""
+    return layers.Conv2D(
+        filters,
+        kernel_size,
+        strides,
+        activation="relu",
+        # A user's keras.json may say channels_first.
+        data_format="channels_last",
+        kernel_initializer=keras.initializers.Orthogonal(GAIN),
+    )
+
+
+class Stream(keras.layers.Layer):
+    """Dense layers with ReLU between them, which may be noisy.
+
+    It is called with features [B, F] and noise [B or 1, ``noise_size``].
+
+    Args:
+        units: of each layer, the last one without an activation.
+        noisy: whether they are ``NoisyDense``.
+        name: of the layer.
+    """
+
+    def __init__(self, units, noisy, name=None):
+        super().__init__(name=name)
+        kind = NoisyDense if noisy else QuietDense
+        self.dense = [kind(n) for n in units]
+
+    def build(self, input_shape):
+        for layer in self.dense:
+            layer.build(input_shape)
+            input_shape = (*input_shape[:-1], layer.units)
+        self.noise_size = sum(layer.noise_size for layer in self.dense)
+
+    def call(self, x, noise):
+        noise = split_last(noise, [layer.noise_size for layer in self.dense])
+        for layer, layer_noise in zip(self.dense[:-1], noise):
+            x = ops.relu(layer(x, layer_noise))
+        return self.dense[-1](x, noise[-1])
+
+
+def split_last(x, sizes):
+    """Returns parts of the last axis of ``x``, of these sizes."""
+    ends = np.cumsum(sizes)
+    return [x[..., end - size : end] for size, end in zip(sizes, ends)]
+
+
+class QuietDense(keras.layers.Dense):
+    """A dense layer without noise: its noise is [B, 0]."""
+
+    noise_size = 0
+
+    def call(self, x, noise):
+        return super().call(x)
+
+
+class NoisyDense(keras.layers.Layer):
+    """A dense layer that learns the noise of its weights.
+
+    Fortunato et al. 2018, "Noisy Networks for Exploration", factorised Gaussian noise
+    (equations 10 and 11). Each sample of a batch may have noise of its own.
+    """
+
+    SIGMA = 0.5  # initial deviation, in units of 1 / √inputs
+
+    def __init__(self, units):
+        super().__init__()
+        self.units = units
+
+    def build(self, input_shape):
+        self.inputs = input_shape[-1]
+        self.noise_size = self.inputs + self.units
+        bound = self.inputs**-0.5
+        constant = keras.initializers.Constant(self.SIGMA * bound)
+        shapes = {"kernel": (self.inputs, self.units), "bias": (self.units,)}
+        for name, shape in shapes.items():
+            # A shared initialiser would draw the same numbers for both.
+            uniform = keras.initializers.RandomUniform(-bound, bound)
+            mean = self.add_weight(shape=shape, initializer=uniform, name=name)
+            sigma = self.add_weight(
+                shape=shape, initializer=constant, name=f"{name}_sigma"
+            )
+            setattr(self, name, mean)
+            setattr(self, f"{name}_sigma", sigma)
+
+    def call(self, x, noise):
+        noise = ops.sign(noise) * ops.sqrt(ops.abs(noise))
+        noise_in, noise_out = split_last(noise, [self.inputs, self.units])
+        mean = ops.matmul(x, self.kernel) + self.bias
+        noisy = ops.matmul(x * noise_in, self.kernel_sigma) + self.bias_sigma
+        return mean + noisy * noise_out

@@ -1,0 +1,48 @@
+"""What this machine has left."""
+
+import contextlib
+import os
+from pathlib import Path
+
+from baselines.common.errors import UserValueError
+
+
+def check_memory(what, argument, count, size) -> None:
+    """Raises UserValueError if something does not fit into this machine's memory.
+
+    Args:
+        what: what it is, for the message.
+        argument: name of the argument to make smaller.
+        count: how many items it has.
+        size: bytes of each.
+    """
+    needed, available = count * size, available_memory()
+    if needed > available:
+        raise UserValueError(
+            f"{what} takes {needed / 2**30:.1f} GiB, but this machine has "
+            f"{available / 2**30:.1f} GiB left; give a smaller {argument}"
+        )
+
+
+def available_memory(container=Path("/sys/fs/cgroup")) -> int:
+    """Returns how many bytes this process may still allocate, as far as is known.
+
+    Args:
+        container: folder in which the kernel tells of a container's memory.
+    """
+    try:
+        with open("/proc/meminfo") as file:
+            lines = dict(line.split(":", 1) for line in file)
+        available = int(lines["MemAvailable"].split()[0]) * 1024
+    except (OSError, KeyError):  # not on Linux
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    with contextlib.suppress(OSError, ValueError, KeyError):  # There may be no limit.
+        limit, used, statistics = (
+            (container / f"memory.{name}").read_text()
+            for name in ("max", "current", "stat")
+        )
+        statistics = dict(line.split() for line in statistics.splitlines())
+        # Files that were read or written, such as checkpoints, give way when needed.
+        files = int(statistics["active_file"]) + int(statistics["inactive_file"])
+        available = min(available, int(limit) - (int(used) - files))
+    return available

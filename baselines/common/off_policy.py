@@ -1,0 +1,178 @@
+"""What off-policy algorithms share: playing into a replay memory, best weights."""
+
+import copy
+import os
+
+import numpy as np
+
+from baselines.common.prioritized_replay import PrioritizedReplayBuffer
+from baselines.common.replay_buffer import ReplayBuffer
+from baselines.common.saving.files import check_writable
+from baselines.common.vec_env import clip_actions
+from baselines.common.vec_env.vec_frame_stack import count_stacked
+
+
+def make_memory(env, size, seed, priorities=None, **settings):
+    """Returns a replay memory for the steps of a VecEnv.
+
+    Args:
+        env: the VecEnv; of stacks that a VecFrameStack makes, each frame is kept once.
+        size: transitions to keep.
+        seed: of the generator that transitions are drawn from.
+        priorities: arguments of a ``PrioritizedReplayBuffer``; None for uniform draws.
+        settings: other arguments of a ``ReplayBuffer``.
+    """
+    return (PrioritizedReplayBuffer if priorities else ReplayBuffer)(
+        env.observation_space,
+        env.action_space,
+        size,
+        num_envs=env.num_envs,
+        frame_stack=count_stacked(env),
+        seed=[seed, 1],  # Not the numbers that acting draws.
+        **priorities or {},
+        **settings,
+    )
+
+
+def exploration(step, num_steps, final) -> float:
+    """Returns ε, which falls linearly from 1 to ``final`` in ``num_steps`` steps."""
+    return max(final, 1.0 - (1.0 - final) * step / num_steps) if num_steps else final
+
+
+class Player:
+    """Steps environments with a model and stores what it sees in a replay memory.
+
+    ``step_async`` begins a step, ``step_wait`` waits for it and stores it: what is done
+    in between, such as an optimiser step, happens while worker processes play.
+
+    Args:
+        env: a VecEnv; it is reset before the first step.
+        model: has ``step``.
+        memory: a ``ReplayBuffer``.
+        explore: function of observations [N, *observation shape] that returns actions
+            [N, *action shape]; by default ``model.step``. Actions of a Box are clipped
+            to it before they are played and stored.
+        random_steps: agent steps, over all environments, in which actions are drawn
+            uniformly from the action space instead.
+        seed: of these.
+    """
+
+    def __init__(self, env, model, memory, explore=None, random_steps=0, seed=None):
+        self.env = env
+        self.memory = memory
+        self.explore = explore or (lambda obs: model.step(obs)[0])
+        self.random_steps = random_steps
+        self.space = copy.deepcopy(env.action_space)
+        self.space.seed(seed)
+        self.num_timesteps = 0
+        self.obs = None
+        self.actions = None
+
+    def step_async(self) -> None:
+        """Chooses actions and sends them to the environments."""
+        if self.obs is None:
+            self.obs = self.env.reset()
+            self.memory.start(self.obs)
+        if self.num_timesteps < self.random_steps:
+            actions = [self.space.sample() for _ in range(self.env.num_envs)]
+            self.actions = np.stack(actions)
+        else:
+            self.actions = clip_actions(self.explore(self.obs), self.space)
+        self.env.step_async(self.actions)
+
+    def step_wait(self) -> list:
+        """Waits for the environments and stores their step.
+
+        Returns:
+            the results (``info["episode"]``) of episodes that ended.
+        """
+        self.obs, rewards, dones, infos = self.env.step_wait()
+        self.num_timesteps += self.env.num_envs
+        last_obs = {
+            i: infos[i]["terminal_observation"]
+            for i in np.flatnonzero(dones)
+            if infos[i].get("TimeLimit.truncated")
+        }
+        self.memory.add(self.actions, rewards, dones, self.obs, last_obs)
+        return [info["episode"] for info in infos if "episode" in info]
+
+    def get_state(self) -> dict:
+        return {
+            "obs": self.obs,
+            "num_timesteps": self.num_timesteps,
+            "generator": self.space.np_random.bit_generator.state,
+            "env": self.env.get_state(),
+        }
+
+    def set_state(self, state) -> None:
+        self.env.set_state(state["env"])
+        self.obs = state["obs"]
+        self.num_timesteps = state["num_timesteps"]
+        self.space.np_random.bit_generator.state = state["generator"]
+
+
+class LastMetrics:
+    """The metrics of the last update, which rows also show after resuming."""
+
+    def __init__(self):
+        self.values = {}
+
+    def get_state(self) -> dict:
+        return {key: float(np.mean(value)) for key, value in self.values.items()}
+
+    def set_state(self, state) -> None:
+        self.values = state
+
+
+class BestWeights:
+    """The weights with which the last 100 episodes had the highest mean return.
+
+    Args:
+        model: a ``Model``.
+        folder: where to save it as ``best.safetensors``; None for memory only.
+        attributes: of the model, with the values that the best weights are saved with,
+            such as ``epsilon=0.01``.
+    """
+
+    def __init__(self, model, folder=None, **attributes):
+        if folder is not None:
+            check_writable(os.path.abspath(os.path.expanduser(folder)))
+        self.model = model
+        self.folder = folder
+        self.attributes = attributes
+        self.mean = None
+        self.variables = {}
+
+    def update_best(self, episodes) -> None:
+        """Keeps the current weights if ``episodes`` have the highest mean so far.
+
+        Args:
+            episodes: ``EpisodeResults``; fewer than 100 are not compared.
+        """
+        if episodes.count < 100 or (
+            self.mean is not None and episodes.mean("r") <= self.mean
+        ):
+            return
+        self.mean = episodes.mean("r")
+        before = {name: getattr(self.model, name) for name in self.attributes}
+        self._set(self.attributes)
+        self.variables = self.model.get_state()["variables"]
+        if self.folder is not None:
+            self.model.save(os.path.join(self.folder, "best.safetensors"))
+        self._set(before)
+
+    def _set(self, attributes):
+        for name, value in attributes.items():
+            setattr(self.model, name, value)
+
+    def restore(self) -> None:
+        """Gives the best weights back to the model, if any were kept."""
+        for name, value in self.variables.items():
+            self.model.named_variables[name].assign(value)
+        self._set(self.attributes)
+
+    def get_state(self) -> dict:
+        return {"mean": self.mean, "variables": self.variables}
+
+    def set_state(self, state) -> None:
+        self.mean, self.variables = state["mean"], state["variables"]

@@ -1,0 +1,136 @@
+"""Replay memory whose transitions are drawn by priority."""
+
+import numpy as np
+
+from baselines.common.replay_buffer import ReplayBuffer, Transitions
+
+
+class PrioritizedReplayBuffer(ReplayBuffer):
+    """Draws transitions in proportion to their priorities, such as TD errors.
+
+    Schaul et al. 2016, "Prioritized Experience Replay", proportional variant:
+    P(i) = p_i^α / Σ p^α, stratified, and weights (len P(i))^-β over the largest of the
+    batch. A transition begins with the largest priority seen so far.
+
+    Args:
+        alpha: exponent of priorities (α); 0 draws uniformly.
+        beta: exponent of the importance weights at the start (β).
+        beta_iters: agent steps in which β goes to 1.
+        eps: added to each priority, so that every transition can be drawn.
+        arguments, keywords: of ReplayBuffer.
+    """
+
+    def __init__(self, *arguments, alpha, beta, beta_iters, eps, **keywords):
+        super().__init__(*arguments, **keywords)
+        self.alpha = alpha
+        self.beta = beta
+        self.beta_iters = beta_iters
+        self.eps = eps
+        self.tree = SumTree(self.num_rows * self.num_envs)
+        self.max_priority = 1.0
+
+    def add(self, actions, rewards, dones, obs, last_obs) -> None:
+        """As in ReplayBuffer."""
+        newest, oldest = self.count, self.first_row
+        super().add(actions, rewards, dones, obs, last_obs)
+        if self.first_row > oldest:
+            self.tree.set(self._indices_of(oldest), 0.0)
+        self.tree.set(self._indices_of(newest), self.max_priority**self.alpha)
+
+    def _indices_of(self, row):
+        return row % self.num_rows * self.num_envs + np.arange(self.num_envs)
+
+    def sample(self, num_batches, batch_size) -> Transitions:
+        """As in ReplayBuffer."""
+        strata = np.arange(batch_size) + self.rng.random((num_batches, batch_size))
+        indices = self.tree.find(strata / batch_size * self.tree.total)
+        progress = min(self.count * self.num_envs / self.beta_iters, 1.0)
+        beta = self.beta + (1.0 - self.beta) * progress
+        probabilities = self.tree.get(indices) / self.tree.total
+        weights = (len(self) * probabilities) ** -beta
+        weights /= weights.max(axis=1, keepdims=True)
+        return self._transitions(indices, weights.astype(np.float32))
+
+    def update_priorities(self, indices, priorities) -> None:
+        """Sets the priorities of drawn transitions, before anything is added.
+
+        Args:
+            indices: [K, B] as drawn.
+            priorities: [K, B], at least 0.
+        """
+        priorities = np.asarray(priorities, np.float64).ravel() + self.eps
+        self.max_priority = max(self.max_priority, priorities.max())
+        self.tree.set(indices.ravel(), priorities**self.alpha)
+
+    def check_valid(self) -> None:
+        """As in ReplayBuffer; also that priorities and what can be drawn agree."""
+        super().check_valid()
+        self.tree.check_valid()
+        drawable = np.zeros((self.num_rows, self.num_envs), bool)
+        drawable[np.arange(self.first_row, self.count) % self.num_rows] = True
+        leaves = self.tree.levels[0][: drawable.size]
+        assert ((leaves > 0) == drawable.ravel()).all()
+
+    def get_state(self) -> dict:
+        leaves = self.tree.levels[0][: self.num_rows * self.num_envs]
+        state = {"priorities": leaves.copy(), "max_priority": self.max_priority}
+        return super().get_state() | state
+
+    def set_state(self, state) -> None:
+        super().set_state(state)
+        self.max_priority = state["max_priority"]
+        self.tree.set(np.arange(len(state["priorities"])), state["priorities"])
+
+
+class SumTree:
+    """Numbers of which each is found by a point in their running sum.
+
+    Each level has the sums of WIDTH neighbours in the one below: few wide levels take
+    fewer calls of NumPy than many narrow ones. Sums are always made anew from their
+    parts, so that no error builds up.
+
+    Args:
+        size: how many numbers.
+    """
+
+    WIDTH = 32
+
+    def __init__(self, size):
+        self.levels = []
+        while not self.levels or len(self.levels[-1]) > self.WIDTH:
+            size = -(-size // self.WIDTH)
+            self.levels.append(np.zeros(size * self.WIDTH))
+
+    @property
+    def total(self) -> float:
+        return float(self.levels[-1].sum())
+
+    def get(self, indices):
+        return self.levels[0][indices]
+
+    def set(self, indices, values) -> None:
+        """Sets numbers; of an index that comes twice, the last one counts."""
+        self.levels[0][indices] = values
+        for level, above in zip(self.levels, self.levels[1:]):
+            indices = np.unique(indices // self.WIDTH)
+            above[indices] = level.reshape(-1, self.WIDTH)[indices].sum(axis=1)
+
+    def find(self, points):
+        """Returns the index of the number that each point of the running sum is in."""
+        indices = np.zeros(points.shape, int)
+        for level in reversed(self.levels):
+            children = level.reshape(-1, self.WIDTH)[indices]
+            ends = np.cumsum(children, axis=-1)
+            # Rounding may put a point outside: never onto a zero.
+            last = self.WIDTH - 1 - np.argmax(children[..., ::-1] > 0, axis=-1)
+            child = np.minimum((ends <= points[..., None]).sum(axis=-1), last)
+            before = np.take_along_axis(ends - children, child[..., None], axis=-1)
+            points = np.maximum(points - before[..., 0], 0.0)
+            indices = indices * self.WIDTH + child
+        return indices
+
+    def check_valid(self) -> None:
+        """Raises AssertionError if a sum is not that of its parts."""
+        for level, above in zip(self.levels, self.levels[1:]):
+            sums = level.reshape(-1, self.WIDTH).sum(axis=1)
+            assert (above[: len(sums)] == sums).all() and not above[len(sums) :].any()

@@ -1,0 +1,144 @@
+"""Action values of Discrete actions: network, streams, acting."""
+
+import keras
+import numpy as np
+from keras import ops
+
+from baselines.common import backend
+from baselines.common.errors import UserTypeError
+from baselines.common.layers import Stream, split_last
+from baselines.common.model import Model, build_network
+
+
+class QFunction(Model):
+    """Action values Q(s, a) of Discrete actions, and epsilon-greedy acting.
+
+    Args:
+        observation_space: a Box, Discrete or MultiDiscrete space.
+        action_space: a Discrete space.
+        network: function that builds the network, or a name in ``common/models.py``.
+        values: what a value is made of, see ``common/values.py``.
+        hiddens: units of the layers between network and values.
+        dueling: whether these are two streams, one for the value of a state and one
+            for the advantages of actions (Wang et al. 2016, equation 9).
+        noisy: whether their weights are noisy.
+        seed: of the generator that acting draws from.
+        algorithm: name of the module that trains it; saved with the model.
+
+    Raises:
+        UserTypeError: for spaces or networks that are not supported.
+        UserValueError: if the network cannot take the observations.
+    """
+
+    initial_state = None
+
+    def __init__(
+        self,
+        observation_space,
+        action_space,
+        network,
+        values,
+        hiddens=(),
+        dueling=False,
+        noisy=False,
+        seed=None,
+        algorithm=None,
+    ):
+        super().__init__(observation_space, action_space, seed, algorithm)
+        self.values = values
+        self.num_actions = int(action_space.n)
+        self.parts["network"] = build_network(network)
+        if hasattr(self.parts["network"], "state_size"):
+            raise UserTypeError(
+                f"the network {network!r} is recurrent, which replay does not support"
+            )
+        units = {"actions": self.num_actions * values.size}
+        if dueling:
+            units["state"] = values.size
+        # TensorFlow sums gradients in the order of layer names. Keras would number
+        # these through, and a second model in a process would differ in the last bits.
+        self.streams = [Stream([*hiddens, n], noisy, name) for name, n in units.items()]
+        self.parts |= zip(units, self.streams)
+        self.parts["exploration"] = Exploration()
+        self.make_variables(network, self._build)
+        self.noise_sizes = [stream.noise_size for stream in self.streams]
+        self._act = backend.compile(self._mean, self.variables)
+
+    def _build(self, obs):
+        features = self.parts["network"](self.scale(obs))
+        for stream in self.streams:
+            stream.build(features.shape)
+
+    def noise(self, *shape):
+        """Draws noise for ``__call__``, [*shape, F]; F is 0 unless it is noisy."""
+        return self.rng.standard_normal((*shape, sum(self.noise_sizes)), np.float32)
+
+    def __call__(self, obs, noise):
+        """Returns outputs [B, actions, values.size], see ``common/values.py``.
+
+        Args:
+            obs: [B, *observation shape]
+            noise: [B or 1, F]
+        """
+        features = self.parts["network"](self.scale(obs))
+        noise = split_last(noise, self.noise_sizes)
+        outputs = [stream(features, x) for stream, x in zip(self.streams, noise)]
+        shape = -1, self.num_actions, self.values.size
+        actions = ops.reshape(outputs[0], shape)
+        if len(outputs) == 1:
+            return actions
+        advantages = actions - ops.mean(actions, axis=1, keepdims=True)
+        return ops.expand_dims(outputs[1], 1) + advantages
+
+    def _mean(self, obs, noise):
+        return self.values.mean(self(obs, noise))
+
+    @property
+    def epsilon(self) -> float:
+        """Probability of a random action; saved with the model."""
+        return float(self.parts["exploration"].epsilon.numpy())
+
+    @epsilon.setter
+    def epsilon(self, value):
+        self.parts["exploration"].epsilon.assign(value)
+
+    def step(self, obs, S=None, M=None, deterministic=False):
+        """Chooses an action for each observation.
+
+        Args:
+            obs: [N, *observation shape], an array or a tensor on the device.
+            S, M: not used, as there is no recurrent state.
+            deterministic: whether to take the best action, without noise.
+
+        Returns:
+            actions [N] and the values of the best actions [N], as NumPy arrays, and
+            twice None: there is no recurrent state and no likelihood.
+        """
+        self.check_batch(obs)
+        noise = self.noise(len(obs))
+        if deterministic:
+            noise[:] = 0
+        values = np.asarray(self._act(obs, noise))
+        actions = values.argmax(axis=1)
+        if not deterministic:
+            at_random = self.rng.random(len(obs)) < self.epsilon
+            drawn = self.rng.integers(self.num_actions, size=len(obs))
+            actions = np.where(at_random, drawn, actions)
+        actions = actions + self.action_space.start
+        return actions.astype(self.action_space.dtype), values.max(axis=1), None, None
+
+    def value(self, obs, S=None, M=None):
+        """Returns the values of the best actions, [N]; arguments as in ``step``."""
+        self.check_batch(obs)
+        noise = np.zeros((1, sum(self.noise_sizes)), np.float32)
+        return np.asarray(self._act(obs, noise)).max(axis=1)
+
+
+class Exploration(keras.layers.Layer):
+    """Holds ε as a variable, so that it is saved with the model."""
+
+    def __init__(self):
+        super().__init__()
+        self.epsilon = self.add_weight(
+            shape=(), initializer="zeros", trainable=False, name="epsilon"
+        )

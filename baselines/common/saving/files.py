@@ -1,0 +1,99 @@
+"""Files that survive a kill: replaced as one, or truncated and continued."""
+
+import contextlib
+import errno
+import hashlib
+import os
+import tempfile
+
+from baselines.common.errors import FullDiskError, UserFileError
+
+
+@contextlib.contextmanager
+def report_full_disk(path):
+    """Raises FullDiskError, which names ``path``, where writing finds no space."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise FullDiskError(f"there is no space left to write {path}") from None
+
+
+def replace_file(path, data) -> None:
+    """Writes bytes to a file, all of them or nothing; missing folders are made."""
+    # Always the same name, so that what a kill leaves is written over next time.
+    temporary = f"{path}.tmp"
+    with report_full_disk(path):
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        try:
+            with open(temporary, "wb") as stream:
+                stream.write(data)
+                stream.flush()
+                os.fsync(stream.fileno())
+            os.replace(temporary, path)
+            sync_folder(os.path.dirname(path))
+        except BaseException:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(temporary)
+            raise
+
+
+def sync_folder(path) -> None:
+    """Returns when the names of a folder's files are on the disk, where that can be."""
+    # Some file systems take no fsync of folders; the files themselves are written.
+    with contextlib.suppress(OSError):
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def open_text(path, size=None):
+    """Returns a text file to write to: a new one, or one cut back to ``size`` bytes.
+
+    Raises:
+        UserFileError: if the file is to be cut back and is missing or shorter.
+    """
+    if size is None:
+        return open(path, "w", newline="")
+    if not os.path.isfile(path) or os.path.getsize(path) < size:
+        raise UserFileError(
+            f"cannot resume: {path} is missing or shorter than at the checkpoint"
+        )
+    os.truncate(path, size)
+    return open(path, "a", newline="")
+
+
+def sync_file(file) -> None:
+    """Returns when all that was written to an open file is on the disk."""
+    with report_full_disk(file.name):
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def synced_size(file) -> int:
+    """Returns how many bytes an open file has, once all of them are on the disk."""
+    sync_file(file)
+    return os.fstat(file.fileno()).st_size
+
+
+def check_writable(folder) -> None:
+    """Raises UserFileError if no file could be made in ``folder``, there or not."""
+    existing = folder
+    while not os.path.lexists(existing):
+        existing = os.path.dirname(existing)
+    try:
+        tempfile.TemporaryFile(dir=existing).close()
+    except OSError as error:
+        raise UserFileError(f"cannot write to {folder}: {error.strerror}") from None
+
+
+def file_digest(path) -> str:
+    """Returns the SHA-256 checksum of a file, in hexadecimal."""
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()

@@ -1,0 +1,92 @@
+"""Named arrays in a safetensors file: loading one never runs code from it."""
+
+import hashlib
+import json
+import os
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
+
+from baselines.common.errors import UserFileError, UserValueError
+from baselines.common.saving.files import replace_file
+
+
+def save_tensors(path, tensors, metadata) -> None:
+    """Writes arrays and JSON metadata to one file, all of it or nothing.
+
+    Args:
+        path: where to; missing folders are made, an old file is replaced.
+        tensors: a dict of NumPy arrays by name.
+        metadata: a dict of JSON values.
+    """
+    data = save(tensors, {"json": json.dumps(metadata)})
+    replace_file(os.path.abspath(os.path.expanduser(path)), data)
+
+
+def load_tensors(path):
+    """Reads what ``save_tensors`` wrote.
+
+    Returns:
+        (tensors, metadata), as they were given.
+
+    Raises:
+        UserFileError: if the file is missing or cannot be read.
+        UserValueError: if it is damaged or something else.
+    """
+    path = os.path.expanduser(path)
+    if not os.path.isfile(path):
+        raise UserFileError(f"there is no saved model at {path}")
+    try:
+        with safe_open(path, framework="np") as file:
+            metadata = json.loads(file.metadata()["json"])
+            if not isinstance(metadata, dict):
+                raise TypeError("its metadata is no JSON object")
+            names = file.keys()
+            return {name: file.get_tensor(name) for name in names}, metadata
+    except OSError as error:
+        raise UserFileError(f"cannot read {path}: {error.strerror}") from None
+    except (
+        SafetensorError,
+        TypeError,
+        KeyError,
+        ValueError,
+        RecursionError,
+        AttributeError,  # for types of numbers that NumPy lacks
+    ) as error:
+        raise UserValueError(
+            f"{path} is not a saved model, or is damaged ({error})"
+        ) from None
+
+
+def tensors_digest(tensors) -> str:
+    """Returns the SHA-256 checksum of arrays and their names, in hexadecimal."""
+    digest = hashlib.sha256()
+    for name in sorted(tensors):
+        array = np.ascontiguousarray(tensors[name])
+        digest.update(f"{name} {array.dtype} {array.shape}\n".encode())
+        digest.update(array)
+    return digest.hexdigest()
+
+
+def take_arrays(state, tensors, path=""):
+    """Returns ``state`` as JSON values and moves its arrays to ``tensors``."""
+    if isinstance(state, (np.ndarray, np.generic)):
+        tensors[path] = np.asarray(state)
+        return {"tensor": path}
+    if isinstance(state, dict):
+        return {k: take_arrays(v, tensors, f"{path}/{k}") for k, v in state.items()}
+    if isinstance(state, (list, tuple)):
+        return [take_arrays(v, tensors, f"{path}/{i}") for i, v in enumerate(state)]
+    return state
+
+
+def put_arrays(state, tensors):
+    """Returns what ``take_arrays`` was given."""
+    if isinstance(state, dict):
+        if set(state) == {"tensor"}:
+            return tensors[state["tensor"]]
+        return {key: put_arrays(value, tensors) for key, value in state.items()}
+    if isinstance(state, list):
+        return [put_arrays(value, tensors) for value in state]
+    return state

@@ -1,0 +1,196 @@
+"""The update of every algorithm: losses and optimisers in one compiled call."""
+
+import itertools
+import math
+import zlib
+from collections.abc import Callable
+from typing import NamedTuple
+
+import keras
+import numpy as np
+from keras import ops
+
+from baselines.common import backend, mpi
+from baselines.common.errors import DivergedError
+
+CHECK_INTERVAL = 100  # updates from one comparison of the ranks to the next
+
+
+class Step(NamedTuple):
+    """One step of an optimiser."""
+
+    loss: Callable  # function of the batch that returns (loss, metrics)
+    optimizer: keras.optimizers.Optimizer
+    variables: list  # what is trained
+
+
+def make_update(*steps, variables=(), after=None, scan=False):
+    """Returns ``update(learning_rate, *batch) -> metrics``.
+
+    It makes the steps in their order, each with the weights that the one before left,
+    and returns the metrics of all. That is one compiled call. ``learning_rate``
+    is every optimiser's, or None to leave each its own.
+
+    With several MPI ranks, each step is two calls: in between, its gradients are
+    averaged over the ranks, so that the optimiser limits the norm of the average. Every
+    rank starts from the variables of rank 0; ``update`` raises RuntimeError if they
+    differ later. It raises DivergedError if a metric is not finite. (A gradient that is
+    not is found by the next update's loss, or by ``Model.get_state``.)
+
+    Args:
+        steps: each a ``Step``. Two may share an optimiser, if they train the same.
+        variables: all that the losses read and ``after`` writes, trained or not.
+        after: function without arguments, called after the last step, which may move
+            variables, see ``move_towards``.
+        scan: whether ``update`` is repeated, once for each slice of ``batch[0]``
+            [K, ...] (an array or a nest of them), which the losses are given in its
+            place. That is one compiled call as well. Metrics have a first axis K then.
+    """
+    for step in steps:
+        if not step.optimizer.built:
+            step.optimizer.build(step.variables)
+    everything = list(variables)
+    for step in steps:
+        everything += [*step.variables, *step.optimizer.variables]
+    compute = [backend.value_and_grad(step.loss, step.variables) for step in steps]
+
+    def apply(step, learning_rate, gradients):
+        if learning_rate is not None:
+            step.optimizer.learning_rate.assign(learning_rate)
+        step.optimizer.apply(gradients, step.variables)
+
+    def update(learning_rate, *batch):
+        metrics = {}
+        for step, loss_and_gradients in zip(steps, compute):
+            (_, its_metrics), gradients = loss_and_gradients(*batch)
+            apply(step, learning_rate, gradients)
+            metrics |= its_metrics
+        if after is not None:
+            after()
+        return metrics
+
+    def check_finite(metrics):
+        for name, value in metrics.items():
+            wrong = np.asarray(value)
+            wrong = wrong[~np.isfinite(wrong)]
+            if wrong.size:
+                raise DivergedError(
+                    f"{name} is {wrong[0]} after optimiser step "
+                    f"{int(steps[0].optimizer.iterations)}; a smaller lr may help"
+                )
+        return metrics
+
+    if mpi.size == 1 and not scan:
+        update = backend.compile(update, everything)
+        return lambda *arguments: check_finite(update(*arguments))
+    if mpi.size == 1:
+        scanned = backend.scan(
+            lambda x, rate, *batch: update(rate, x, *batch), everything
+        )
+        return lambda rate, slices, *batch: check_finite(scanned(slices, rate, *batch))
+
+    steps_of_ranks = [
+        averaged(*pair, apply, everything) for pair in zip(steps, compute)
+    ]
+    compiled_after = backend.compile(after, everything) if after is not None else None
+    shared = list({id(v): v for v in (*variables, *trained_by(steps))}.values())
+    broadcast(shared)
+    updates = itertools.count()
+
+    def update_together(learning_rate, *batch):
+        if next(updates) % CHECK_INTERVAL == 0:
+            check_equal(shared)
+        metrics = {}
+        for step_of_ranks in steps_of_ranks:
+            metrics |= step_of_ranks(learning_rate, *batch)
+        if compiled_after is not None:
+            compiled_after()
+        return check_finite(metrics)
+
+    def scan_together(learning_rate, slices, *batch):
+        metrics = []
+        for k in range(len(keras.tree.flatten(slices)[0])):
+            one = keras.tree.map_structure(lambda x, k=k: x[k], slices)
+            metrics.append(update_together(learning_rate, one, *batch))
+        return keras.tree.map_structure(lambda *x: np.stack(x), *metrics)
+
+    return scan_together if scan else update_together
+
+
+def trained_by(steps) -> list:
+    """Returns the variables that the steps train."""
+    return [variable for step in steps for variable in step.variables]
+
+
+def averaged(step, loss_and_gradients, apply, everything):
+    """Returns a step of several ranks: compiled gradients, their mean, compiled apply.
+
+    Args:
+        step: a ``Step``.
+        loss_and_gradients: of its loss, see ``backend.value_and_grad``.
+        apply: function of a step, a learning rate and gradients.
+        everything: all variables.
+    """
+
+    def differentiate(*batch):
+        (_, metrics), gradients = loss_and_gradients(*batch)
+        return metrics, flatten(gradients)
+
+    def apply_flat(learning_rate, gradients):
+        apply(step, learning_rate, unflatten(gradients, step.variables))
+
+    differentiate = backend.compile(differentiate, everything)
+    apply_flat = backend.compile(apply_flat, everything)
+
+    def step_of_ranks(learning_rate, *batch):
+        metrics, gradients = differentiate(*batch)
+        apply_flat(learning_rate, mpi.mean(gradients))
+        return metrics
+
+    return step_of_ranks
+
+
+def flatten(tensors):
+    """Returns tensors as one vector."""
+    return ops.concatenate([ops.reshape(x, (-1,)) for x in tensors])
+
+
+def unflatten(vector, variables) -> list:
+    """Returns a vector's parts, in the shapes of variables."""
+    sizes = [math.prod(variable.shape) for variable in variables]
+    ends = np.cumsum(sizes)
+    return [
+        ops.reshape(vector[end - size : end], variable.shape)
+        for variable, size, end in zip(variables, sizes, ends)
+    ]
+
+
+def move_towards(targets, sources, fraction) -> None:
+    """Moves variables by a fraction of their distance to others (Polyak averaging).
+
+    target += fraction (source - target); 1 makes them equal. Lillicrap et al. 2016
+    (DDPG), algorithm 1, where the fraction is τ.
+    """
+    for target, source in zip(targets, sources, strict=True):
+        target.assign(
+            source if fraction == 1 else target + fraction * (source - target)
+        )
+
+
+def broadcast(variables) -> None:
+    """Gives variables the values that they have on rank 0."""
+    if mpi.size > 1:
+        for variable in variables:
+            variable.assign(mpi.broadcast(np.asarray(variable)))
+
+
+def check_equal(variables) -> None:
+    """Raises RuntimeError if a variable is not the same on all ranks, bit for bit."""
+    sums = mpi.gather([zlib.crc32(np.asarray(v)) for v in variables])
+    for rank, found in enumerate(sums):
+        for variable, expected, crc in zip(variables, sums[0], found):
+            if crc != expected:
+                raise RuntimeError(
+                    f"the ranks have come apart: {variable.path} of rank {rank} is not "
+                    "that of rank 0"
+                )

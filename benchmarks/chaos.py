@@ -1,0 +1,405 @@
+"""Kills a run again and again, and compares it with one that was left alone.
+
+    python -m benchmarks.chaos --alg=a2c --kills=20
+
+The first run is left alone. The second, with the same arguments, is killed with SIGKILL
+at random moments and resumed each time: it must have the same rows of progress.csv (all
+columns but fps), the same games in its monitor files (all columns but the time) and the
+same final weights, bit for bit. The third loses a random worker process at each of as
+many moments and has to continue by itself. With ``--ranks=2`` there are only the first
+two runs, of two MPI ranks each, and what is killed is a random rank, which has to end
+all of them.
+
+Arguments that are not its own are passed to ``baselines.run``. Unless
+``--checkpoint_interval`` is given, there are at least four checkpoints to each kill. A
+kill waits for a new checkpoint, so that a run is resumed from another one each time.
+"""
+
+import contextlib
+import csv
+import dataclasses
+import os
+import random
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Annotated
+
+from baselines.common import arguments as arg
+from baselines.common import cli
+from baselines.common.errors import MissingDependency, UserError, UserValueError
+from baselines.common.saving.checkpoints import list_manifests
+from baselines.common.saving.tensors import load_tensors
+from benchmarks.options import parse_options
+
+try:
+    import psutil
+except ImportError:
+    psutil = None
+
+END_SECONDS = 20  # in which the death of a rank has to end all of them
+STALL_SECONDS = 1800  # without a new checkpoint, after which a run counts as stuck
+IGNORED = {"fps"}  # columns that depend on the time
+RESERVED = "--log_path", "--save_path", "--resume"  # arguments that are set here
+
+
+@dataclasses.dataclass
+class Options:
+    """The arguments that ``baselines.run`` does not have, or has other defaults for."""
+
+    alg: Annotated[str, "algorithm (required)"]
+    env: Annotated[str, "environment id"] = "PongNoFrameskip-v4"
+    kills: Annotated[arg.Count, "how often a run is killed"] = 20
+    num_timesteps: Annotated[arg.Count, "agent steps of each run"] = 100_000
+    ranks: Annotated[arg.Count, "MPI ranks of a run; 1 for no MPI"] = 1
+    seed: Annotated[arg.CountOrZero, "seed of the runs and of the moments"] = 0
+    checkpoint_interval: Annotated[
+        arg.Count | None,
+        "agent steps from one checkpoint to the next (default: those of a run divided "
+        "by 4 times the kills, plus 8)",
+    ] = None
+
+
+class Failure(UserError):
+    """A run did not do what it has to after a kill."""
+
+
+class Run:
+    """A training run in processes of its own, with all its files in one folder.
+
+    Args:
+        arguments: for ``baselines.run``, without the folder.
+        folder: of its files.
+        ranks: how many MPI ranks it has; 1 for no MPI.
+    """
+
+    def __init__(self, arguments, folder, ranks=1):
+        self.arguments = [*arguments, f"--log_path={folder}"]
+        self.folder = folder
+        self.errors = Path(f"{folder}.stderr")
+        self.ranks = ranks
+        self.process = None
+
+    def start(self) -> None:
+        """Starts the run, or resumes it."""
+        arguments = self.arguments
+        if (self.folder / "config.json").exists():
+            arguments = [f"--resume={self.folder}"]
+        command = [sys.executable, "-m", "baselines.run", *arguments]
+        if self.ranks > 1:
+            command = [find_mpiexec(), "-n", str(self.ranks), *command]
+        environ = {k: v for k, v in os.environ.items() if k != "OPENAI_LOG_FORMAT"}
+        with open(self.errors, "w") as errors:
+            self.process = subprocess.Popen(
+                command, stdout=subprocess.DEVNULL, stderr=errors, env=environ
+            )
+
+    def wait_until(self, condition) -> None:
+        """Waits until a function of no arguments returns true, or the run has ended.
+
+        Raises:
+            Failure: if the run is stuck.
+        """
+        newest, since = self.newest_checkpoint(), time.monotonic()
+        while not condition() and self.process.poll() is None:
+            time.sleep(0.02)
+            if self.newest_checkpoint() != newest:
+                newest, since = self.newest_checkpoint(), time.monotonic()
+            if time.monotonic() - since > STALL_SECONDS:
+                raise self.failure(f"had no checkpoint in {STALL_SECONDS} s")
+
+    def wait_for_moment(self, num_timesteps, delay) -> None:
+        """Waits for a new checkpoint after so many agent steps, and then ``delay`` s.
+
+        Raises:
+            Failure: if the run ends before that.
+        """
+        least = max(num_timesteps, self.newest_checkpoint() + 1)
+        self.wait_until(lambda: self.newest_checkpoint() >= least)
+        time.sleep(delay)
+        if self.process.poll() is not None:
+            raise self.failure("ended before its next kill")
+
+    def wait_for_replacements(self, count) -> None:
+        """Waits until ``count`` workers have been replaced since the run began."""
+        self.wait_until(lambda: len(self.replacements()) >= count)
+
+    def finish(self) -> None:
+        """Waits for the end of the run; raises Failure unless its status is 0."""
+        self.wait_until(lambda: False)
+        if self.process.returncode != 0:
+            raise self.failure("failed")
+
+    def failure(self, what):
+        """Returns a Failure with the last line that the run wrote to stderr."""
+        line = (self.errors.read_text().strip() or "nothing").splitlines()[-1]
+        return Failure(
+            f"the run in {self.folder} {what}; its status is {self.process.poll()}, "
+            f"the last line of its stderr is: {line}"
+        )
+
+    def children(self, program) -> list:
+        """Returns descendants whose command has a word that ends in ``program``."""
+        found = []
+        with contextlib.suppress(psutil.NoSuchProcess):
+            for child in psutil.Process(self.process.pid).children(recursive=True):
+                with contextlib.suppress(psutil.Error):
+                    if any(word.endswith(program) for word in child.cmdline()):
+                        found.append(child)
+        return found
+
+    def kill(self, rng) -> str:
+        """Kills its process, or one of its ranks; returns what was killed.
+
+        Raises:
+            Failure: if the other ranks do not end.
+        """
+        if self.ranks == 1:
+            self.process.kill()
+            self.process.wait()
+            return "the run"
+        ranks = self.children("baselines.run")
+        if not ranks:
+            raise self.failure("has no ranks that could be killed")
+        rng.choice(ranks).kill()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(END_SECONDS)
+        _, alive = psutil.wait_procs(ranks, END_SECONDS)
+        if self.process.poll() is None or any(map(is_running, alive)):
+            raise self.failure(f"still runs {END_SECONDS} s after a rank was killed")
+        return f"one of {len(ranks)} ranks"
+
+    def stop(self) -> None:
+        """Kills what is still running of it."""
+        if self.process is not None and self.process.poll() is None:
+            children = self.children("")
+            self.process.kill()
+            self.process.wait()
+            for child in children:
+                with contextlib.suppress(psutil.Error):
+                    child.kill()
+
+    def newest_checkpoint(self) -> int:
+        """Returns the agent steps of its newest checkpoint, 0 if there is none."""
+        manifests = list_manifests(self.folder / "checkpoints")
+        return int(Path(manifests[-1]).stem) if manifests else 0
+
+    def replacements(self) -> list:
+        """Returns the number of environments of each worker that was replaced."""
+        log = self.folder / "log.txt"
+        pattern = r"environments (\d+) to (\d+) died .* another takes over"
+        found = re.findall(pattern, log.read_text()) if log.exists() else []
+        return [int(last) - int(first) + 1 for first, last in found]
+
+    def rows(self) -> list:
+        """Returns the rows of progress.csv, without columns that depend on the time."""
+        with open(self.folder / "progress.csv", newline="") as file:
+            rows = list(csv.DictReader(file))
+        return [{k: v for k, v in row.items() if k not in IGNORED} for row in rows]
+
+    def games(self) -> dict:
+        """Returns (return, length) of the games in each monitor file, by its name."""
+        return {
+            path.name: [
+                tuple(line.split(",")[:2]) for line in path.read_text().splitlines()[2:]
+            ]
+            for path in sorted(self.folder.glob("*.monitor.csv"))
+        }
+
+    def weights(self) -> dict:
+        """Returns the bytes of the saved model's variables by name."""
+        tensors, _ = load_tensors(self.folder / "model.safetensors")
+        return {name: value.tobytes() for name, value in tensors.items()}
+
+
+def is_running(process) -> bool:
+    """Whether a process exists and is no zombie."""
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def find_mpiexec() -> str:
+    """Returns the launcher that is installed beside this Python, else any."""
+    beside = os.path.join(os.path.dirname(sys.executable), "mpiexec")
+    path = beside if os.path.exists(beside) else shutil.which("mpiexec")
+    if path is None:
+        raise MissingDependency("--ranks needs mpiexec: pip install -e '.[mpi]'")
+    return path
+
+
+def draw_moments(count, num_timesteps, rng) -> list:
+    """Returns agent steps at which to kill, one in each part of the first 80 %."""
+    part = 0.8 * num_timesteps / count
+    return [int((i + rng.random()) * part) for i in range(count)]
+
+
+def run_through_kills(run, moments, delay, rng) -> None:
+    """Kills a run at each moment and resumes it.
+
+    Args:
+        run: has not begun.
+        moments: agent steps; each kill follows a checkpoint that has at least as many.
+        delay: largest number of seconds from that checkpoint to the kill.
+        rng: a ``random.Random``.
+    """
+    for number, moment in enumerate(moments, 1):
+        run.start()
+        run.wait_for_moment(moment, rng.uniform(0, delay))
+        what = run.kill(rng)
+        print(
+            f"kill {number}: {what}, newest checkpoint at {run.newest_checkpoint()} "
+            "agent steps",
+            flush=True,
+        )
+    run.start()
+    run.finish()
+
+
+def run_through_lost_workers(run, moments, delay, rng) -> int:
+    """Kills a worker at each moment; returns how many were killed.
+
+    Args:
+        run, moments, delay, rng: as of ``run_through_kills``.
+    """
+    run.start()
+    for number, moment in enumerate(moments, 1):
+        # A worker that has not yet made a step is not replaced again.
+        run.wait_for_moment(moment, rng.uniform(0, delay))
+        workers = run.children("worker.py")
+        if not workers:
+            print("there are no worker processes that could be killed")
+            run.finish()
+            return 0
+        rng.choice(workers).kill()
+        run.wait_for_replacements(number)
+        print(f"kill {number}: one of {len(workers)} workers", flush=True)
+    run.finish()
+    return len(moments)
+
+
+def compare(reference, killed) -> list:
+    """Prints how two runs compare; returns what differs."""
+    rows, killed_rows = reference.rows(), killed.rows()
+    differing = sum(a != b for a, b in zip(rows, killed_rows))
+    differing += abs(len(rows) - len(killed_rows))
+    print(f"rows of progress.csv: {len(rows)}, differing: {differing}")
+    games, killed_games = reference.games(), killed.games()
+    count = sum(map(len, games.values()))
+    equal_games = games == killed_games
+    print(f"monitor files: {len(games)}, games: {count}, equal: {equal_games}")
+    equal_weights = reference.weights() == killed.weights()
+    print(f"final weights equal: {equal_weights}", flush=True)
+    equal = {"rows": not differing, "games": equal_games, "weights": equal_weights}
+    return [name for name in equal if not equal[name]]
+
+
+def check_replacements(reference, run, kills) -> None:
+    """Prints how many workers were replaced and how many episodes that cut short.
+
+    Raises:
+        Failure: if a replacement was not reported, or the run has another length than
+            the reference.
+    """
+    replaced = run.replacements()
+    steps, expected = run.newest_checkpoint(), reference.newest_checkpoint()
+    games = [length for games in run.games().values() for _, length in games]
+    print(
+        f"workers replaced: {len(replaced)} of {kills}; episodes cut short by that: "
+        f"{sum(replaced)}; finished games: {len(games)}, of "
+        f"{sum(map(int, games))} agent steps; agent steps in all: {steps}"
+    )
+    if len(replaced) != kills or steps != expected:
+        raise Failure(
+            f"the run that lost {kills} workers reported {len(replaced)} replacements "
+            f"and made {steps} agent steps of {expected}"
+        )
+
+
+def main(argv=None):
+    """Makes the runs that the command line asks for, and prints how they compare."""
+    argv = sys.argv[1:] if argv is None else list(argv)
+    program = "python -m benchmarks.chaos"
+    with cli.one_line_errors(), tempfile.TemporaryDirectory() as folder:
+        options, others = parse_options(Options, argv, program, __doc__)
+        if psutil is None:
+            raise MissingDependency("processes are found by psutil: pip install psutil")
+        if any(word.split("=")[0] in RESERVED for word in others):
+            raise UserValueError(
+                f"{', '.join(RESERVED)} are set by the benchmark; leave them out"
+            )
+        interval = options.checkpoint_interval
+        interval = interval or options.num_timesteps // (4 * options.kills + 8)
+        if interval == 0:
+            raise UserValueError(
+                f"{options.num_timesteps} agent steps are too few for {options.kills} "
+                "kills; give a larger --num_timesteps"
+            )
+        print(program, shlex.join(argv), flush=True)
+        arguments = [
+            f"--alg={options.alg}",
+            f"--env={options.env}",
+            f"--seed={options.seed}",
+            f"--num_timesteps={options.num_timesteps}",
+            f"--checkpoint_interval={interval}",
+            *others,
+        ]
+        names = ["reference", "killed", "lost_workers"]
+        if options.ranks > 1:
+            names.pop()
+        runs = {
+            name: Run(arguments, Path(folder, name), options.ranks) for name in names
+        }
+        with contextlib.ExitStack() as stack:
+            for run in runs.values():
+                stack.callback(run.stop)
+            make_and_compare(options, interval, **runs)
+
+
+def make_and_compare(options, interval, reference, killed, lost_workers=None) -> None:
+    """Makes the runs and compares them.
+
+    Args:
+        options: of the command line.
+        interval: agent steps from one checkpoint to the next.
+        reference, killed, lost_workers: runs that have not begun.
+
+    Raises:
+        Failure: if one did not do what it has to.
+    """
+    rng = random.Random(options.seed)
+    start = time.monotonic()
+    reference.start()
+    reference.wait_until(reference.newest_checkpoint)
+    first, begun = reference.newest_checkpoint(), time.monotonic()
+    reference.finish()
+    end = time.monotonic()
+    seconds = end - start
+    print(f"the reference run: {seconds:.0f} s", flush=True)
+    delay = interval * (end - begun) / (reference.newest_checkpoint() - first or 1)
+
+    start = time.monotonic()
+    moments = draw_moments(options.kills, options.num_timesteps, rng)
+    run_through_kills(killed, moments, delay, rng)
+    killed_seconds = time.monotonic() - start
+    lost = (killed_seconds - seconds) / options.kills
+    kills = f"with {options.kills} kills"
+    print(f"{kills}: {killed_seconds:.0f} s, {lost:.1f} s lost to each")
+    differing = compare(reference, killed)
+
+    if lost_workers is not None:
+        moments = draw_moments(options.kills, options.num_timesteps, rng)
+        count = run_through_lost_workers(lost_workers, moments, delay, rng)
+        check_replacements(reference, lost_workers, count)
+    if differing:
+        raise Failure(f"a run that was killed differs in its {' and '.join(differing)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,34 @@
+"""Command lines of benchmarks, declared as those of ``baselines.run`` are."""
+
+from baselines.common import cli
+from baselines.common.declarations import REQUIRED, declared_arguments
+from baselines.common.errors import UserValueError
+
+
+def parse_options(declared, argv, program, description):
+    """Reads a benchmark's own arguments; all others are for ``baselines.run``.
+
+    Args:
+        declared: a dataclass whose fields are declared as in ``common/arguments.py``.
+        argv: the words of the command line.
+        program: the command, for the help.
+        description: what it does, for the help.
+
+    Returns:
+        an instance of the dataclass, and the other words.
+
+    Raises:
+        UserValueError: for a value of another type or outside its range.
+        SystemExit: after the help, if that is asked for.
+    """
+    parser = cli.OneLineErrorParser(prog=program, description=description)
+    arguments = declared_arguments(declared)
+    cli.add_arguments(parser, arguments.values())
+    given, others = parser.parse_known_args(argv)
+    given = vars(given)
+    for name, argument in arguments.items():
+        value = given.get(name, argument.default)
+        if value is REQUIRED:
+            raise UserValueError(f"--{name} is required; see --help")
+        argument.check(value)
+    return declared(**given), others

@@ -1,0 +1,158 @@
+"""Stable-Baselines3 at the work of one of our algorithms, for ``throughput.py``.
+
+A program of its own, so that neither side has the other's threads and memory. Its
+argument is the work as JSON. For each line on stdin, ``env`` or ``loop``, it measures
+that and prints agent steps a second.
+"""
+
+import json
+import sys
+
+import ale_py
+import gymnasium as gym
+import stable_baselines3
+from stable_baselines3.common import env_util
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.sb2_compat.rmsprop_tf_like import RMSpropTFLike
+from stable_baselines3.common.vec_env import (
+    DummyVecEnv,
+    SubprocVecEnv,
+    VecFrameStack,
+)
+
+from baselines.common.schedules import make_schedule
+from benchmarks.rates import Clock, rate_of_env
+
+# Here, because every worker of SubprocVecEnv imports this file.
+gym.register_envs(ale_py)
+
+
+def mlp_sizes(settings):
+    """Returns the sizes of our mlp's layers, none for the cnn."""
+    if settings["network"] == "cnn":
+        return []
+    return [settings["num_hidden"]] * settings["num_layers"]
+
+
+def layers(settings):
+    """Returns ``net_arch`` for our mlp with value_network=copy; {} for the cnn."""
+    sizes = mlp_sizes(settings)
+    return {"net_arch": dict(pi=sizes, vf=sizes)} if sizes else {}
+
+
+def schedule(value, of_numbers="constant"):
+    """Returns one of our schedules as a function of the fraction that remains."""
+    ours = make_schedule(value, of_numbers)
+    return lambda remaining: ours(1.0 - remaining)
+
+
+def a2c(policy, env, settings):
+    """Returns Stable-Baselines3's A2C with the settings of ours."""
+    return stable_baselines3.A2C(
+        policy,
+        env,
+        learning_rate=schedule(settings["lr"], settings["lrschedule"]),
+        n_steps=settings["nsteps"],
+        gamma=settings["gamma"],
+        vf_coef=settings["vf_coef"],
+        ent_coef=settings["ent_coef"],
+        max_grad_norm=settings["max_grad_norm"],
+        policy_kwargs=dict(
+            optimizer_class=RMSpropTFLike,
+            optimizer_kwargs=dict(alpha=settings["alpha"], eps=settings["epsilon"]),
+            **layers(settings),
+        ),
+    )
+
+
+def ppo2(policy, env, settings):
+    """Returns Stable-Baselines3's PPO with the settings of ours."""
+    batch_size = env.num_envs * settings["nsteps"] // settings["nminibatches"]
+    return stable_baselines3.PPO(
+        policy,
+        env,
+        learning_rate=schedule(settings["lr"]),
+        n_steps=settings["nsteps"],
+        batch_size=batch_size,
+        n_epochs=settings["noptepochs"],
+        gamma=settings["gamma"],
+        gae_lambda=settings["lam"],
+        clip_range=schedule(settings["cliprange"]),
+        clip_range_vf=schedule(settings["cliprange"]),
+        ent_coef=settings["ent_coef"],
+        vf_coef=settings["vf_coef"] / 2,  # Its squares are not halved.
+        max_grad_norm=settings["max_grad_norm"],
+        policy_kwargs=layers(settings),
+    )
+
+
+def dqn(policy, env, settings):
+    """Returns Stable-Baselines3's DQN with the settings of ours, additions off."""
+    steps, every = env.num_envs, settings["train_freq"]
+    return stable_baselines3.DQN(
+        policy,
+        env,
+        learning_rate=settings["lr"],
+        buffer_size=settings["buffer_size"],
+        learning_starts=settings["learning_starts"],
+        batch_size=settings["batch_size"],
+        gamma=settings["gamma"],
+        train_freq=max(1, every // steps),
+        gradient_steps=max(1, steps // every),
+        target_update_interval=settings["target_network_update_freq"],
+        # From the start, because it skips the network for random actions.
+        exploration_initial_eps=settings["exploration_final_eps"],
+        exploration_final_eps=settings["exploration_final_eps"],
+        max_grad_norm=settings["max_grad_norm"],
+        policy_kwargs=dict(net_arch=[*mlp_sizes(settings), *settings["hiddens"]]),
+    )
+
+
+ALGORITHMS = {fn.__name__: fn for fn in (a2c, ppo2, dqn)}
+
+
+class UntilTimeIsUp(BaseCallback):
+    """Stops training when a Clock says so."""
+
+    def __init__(self, seconds, first_steps):
+        super().__init__()
+        self.clock = Clock(seconds, first_steps)
+
+    def _on_step(self):
+        return not self.clock.is_over(self.num_timesteps)
+
+
+def make_env(work):
+    """Returns the environments as Stable-Baselines3's users have them.
+
+    They run in worker processes where ours do.
+    """
+    kind = SubprocVecEnv if work["workers"] else DummyVecEnv
+    if work["is_atari"]:
+        env = env_util.make_atari_env(work["env"], work["num_env"], vec_env_cls=kind)
+        return VecFrameStack(env, 4)
+    return env_util.make_vec_env(work["env"], work["num_env"], vec_env_cls=kind)
+
+
+def main():
+    """Measures until stdin closes."""
+    work = json.loads(sys.argv[1])
+    env = make_env(work)
+    policy = "CnnPolicy" if len(env.observation_space.shape) == 3 else "MlpPolicy"
+    model = None
+    for line in sys.stdin:
+        if line.strip() == "env":
+            answer = rate_of_env(env, work["seconds"])
+        else:
+            if model is None:
+                model = ALGORITHMS[work["alg"]](policy, env, work["settings"])
+            first_steps = work["settings"].get("learning_starts", 0)
+            callback = UntilTimeIsUp(work["seconds"], first_steps)
+            model.learn(int(1e9), callback, reset_num_timesteps=False)
+            answer = callback.clock.rate
+        print(answer, flush=True)
+    env.close()
+
+
+if __name__ == "__main__":
+    main()

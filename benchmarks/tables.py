@@ -1,0 +1,255 @@
+"""Adds runs to results/, and makes the tables of its README.md from what is there.
+
+    python -m benchmarks.tables add LOG_FOLDER results/a2c_pong/seed_2
+    python -m benchmarks.tables write
+
+``add`` copies a run's progress.csv and config.json, whether it is finished or not, and
+then does what ``write`` does: it fills in each table of results/README.md, which stands
+between lines such as
+
+    <!-- table: a2c_pong/* above 0 18 -->
+    <!-- end -->
+
+with a row for each run whose folder matches one of the patterns, and a column for the
+first mean return above each of the numbers. A pattern that ends in .csv names a file of
+single games (columns system and return) instead.
+"""
+
+import csv
+import json
+import re
+import shutil
+import sys
+from decimal import ROUND_HALF_UP, Decimal
+from pathlib import Path
+from typing import NamedTuple
+
+from baselines.common import cli
+from baselines.common.errors import UserFileError, UserValueError
+
+RESULTS = Path(__file__).parents[1] / "results"
+MARKED = re.compile(
+    r"(<!-- table: (?P<patterns>.+?)(?: above (?P<limits>[-\d. ]+))? -->\n)"
+    r"(?:(?!<!-- table:).)*?(<!-- end -->)",
+    re.DOTALL,
+)
+
+
+class Record(NamedTuple):
+    """What is known of a run, apart from its rows."""
+
+    seed: int
+    commits: list  # one for each time that it was started, as far as they differ
+    num_timesteps: int  # that it was meant to have
+    resumed: bool
+    command: str
+
+
+def read_json(path) -> dict:
+    try:
+        return json.loads(path.read_text())
+    except OSError as error:
+        raise UserFileError(f"cannot read {path}: {error.strerror}") from None
+    except ValueError as error:
+        raise UserValueError(f"{path} is not JSON: {error}") from None
+
+
+def read_record(folder) -> Record:
+    """Reads a run's config.json, or the record.json of a run that has none left.
+
+    Raises:
+        UserFileError, UserValueError: if there is none, or it lacks something.
+    """
+    path = folder / "config.json"
+    if not path.exists() and (folder / "record.json").exists():
+        path = folder / "record.json"
+    found = read_json(path)
+    try:
+        if path.name == "record.json":
+            return Record(
+                found["seed"],
+                [found["commit"]],
+                found["num_timesteps"],
+                "resumed" in found,
+                found["command"],
+            )
+        starts = [found, *found["resumed"]]
+        commits = [short(start["versions"].get("commit")) for start in starts]
+        return Record(
+            found["arguments"]["seed"],
+            list(dict.fromkeys(commits)),
+            found["arguments"]["num_timesteps"],
+            bool(found["resumed"]),
+            found["command"],
+        )
+    except (KeyError, TypeError, AttributeError) as error:
+        raise UserValueError(f"{path} does not describe a run: {error}") from None
+
+
+def short(commit) -> str:
+    """Returns a commit as ``versions()`` gives it, with 7 instead of 40 digits."""
+    return re.sub(r"([0-9a-f]{7})[0-9a-f]{33}", r"\1", commit or "unknown")
+
+
+def read_lines(path) -> list:
+    """Returns the lines of a file; one that is still being written is left out."""
+    if not path.exists():
+        raise UserFileError(f"there is no file {path}")
+    return path.read_text().rpartition("\n")[0].splitlines()
+
+
+def read_rows(path) -> list:
+    """Returns the rows of a CSV file, as dicts of text."""
+    return list(csv.DictReader(read_lines(path)))
+
+
+def rounded(number) -> str:
+    """Returns a Decimal with one digit behind the point, 0.05 rounded to 0.1."""
+    return str(number.quantize(Decimal("0.1"), ROUND_HALF_UP))
+
+
+def describe_run(folder, limits) -> list:
+    """Returns the cells of a run's row in a table.
+
+    Args:
+        folder: of the run.
+        limits: numbers that its mean return may cross.
+    """
+    record, rows = read_record(folder), read_rows(folder / "progress.csv")
+    if not rows:
+        raise UserValueError(f"{folder / 'progress.csv'} has no row")
+    means = [Decimal(row["eprewmean"] or "nan") for row in rows]
+    cells = [
+        folder.name,
+        str(record.seed),
+        ", ".join(record.commits),
+        f"{int(rows[-1]['total_timesteps']):,}",
+        f"{record.num_timesteps:,}",
+        "" if means[-1].is_nan() else rounded(means[-1]),
+    ]
+    for limit in limits:
+        above = (
+            row
+            for row, mean in zip(rows, means)
+            if not mean.is_nan() and mean > Decimal(limit)
+        )
+        cells.append(describe_moment(next(above, None), record.resumed))
+    return cells
+
+
+def describe_moment(row, resumed) -> str:
+    """Returns the agent steps of a row, and its minutes unless the run was resumed."""
+    if row is None:
+        return ""
+    steps = int(row["total_timesteps"])
+    # After a resume fps says nothing of the time before.
+    if resumed:
+        return f"{steps:,}"
+    return f"{steps:,} ({steps / float(row['fps']) / 60:.0f} min)"
+
+
+def table_of_runs(patterns, limits, results) -> str:
+    """Returns a table with a row for each run whose folder matches a pattern."""
+    header = ["Run", "Seed", "Commit", "Agent steps", "Asked for"]
+    header += ["Last mean of 100 games", *(f"First above {limit}" for limit in limits)]
+    rows = []
+    for pattern in patterns:
+        files = sorted(results.glob(f"{pattern}/progress.csv"))
+        if not files:
+            raise UserValueError(f"no run in {results} matches {pattern!r}")
+        rows += [describe_run(file.parent, limits) for file in files]
+    return markdown(header, rows)
+
+
+def table_of_games(path) -> str:
+    """Returns a table of single games by what played them."""
+    returns = {}
+    for row in read_rows(path):
+        returns.setdefault(row["system"], []).append(Decimal(row["return"]))
+    rows = [
+        [name, str(len(games)), *(rounded(mean(games[-n:])) for n in (100, 20))]
+        for name, games in returns.items()
+    ]
+    return markdown(["", "Games", "Mean of the last 100", "Of the last 20"], rows)
+
+
+def mean(numbers):
+    return sum(numbers) / len(numbers)
+
+
+def markdown(header, rows) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+
+
+def fill_in(text, results=RESULTS) -> str:
+    """Returns a text with all its marked tables made anew.
+
+    Args:
+        text: of README.md.
+        results: the folder that patterns are relative to.
+    """
+
+    def table(match):
+        patterns = match["patterns"].split()
+        if patterns[0].endswith(".csv"):
+            body = table_of_games(results / patterns[0])
+        else:
+            limits = (match["limits"] or "").split()
+            body = table_of_runs(patterns, limits, results)
+        return f"{match[1]}\n{body}\n{match[4]}"
+
+    filled, count = MARKED.subn(table, text)
+    if count != text.count("<!-- table:"):
+        raise UserValueError("a line '<!-- table: ... -->' has no '<!-- end -->'")
+    return filled
+
+
+def write(results=RESULTS) -> None:
+    """Fills in the tables of README.md."""
+    path = results / "README.md"
+    path.write_text(fill_in(path.read_text(), results))
+    print(f"wrote the tables of {path}")
+
+
+def add(log_folder, folder) -> None:
+    """Copies a run's record and rows; a later state of the same run replaces them.
+
+    Raises:
+        UserError: if there is no run in ``log_folder``, or another one in ``folder``.
+    """
+    record = read_record(log_folder)
+    describe_run(log_folder, limits=[])  # Raises for what cannot be in a table.
+    if (folder / "progress.csv").exists():
+        there = read_record(folder)
+        if (there.command, there.seed) != (record.command, record.seed):
+            raise UserValueError(
+                f"{folder} has another run: {there.command} (seed {there.seed}); give "
+                "another folder"
+            )
+    folder.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(log_folder / "config.json", folder / "config.json")
+    lines = read_lines(log_folder / "progress.csv")
+    (folder / "progress.csv").write_text("\n".join([*lines, ""]))
+    print(f"added {folder}")
+
+
+def main(argv=None):
+    """Does what the command line says."""
+    parser = cli.OneLineErrorParser(
+        prog="python -m benchmarks.tables", description=__doc__
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    adding = commands.add_parser("add", help="add a run, then write the tables")
+    adding.add_argument("log_folder", type=Path, help="the run's --log_path")
+    adding.add_argument("folder", type=Path, help="where to keep it, below results/")
+    commands.add_parser("write", help="write the tables of results/README.md")
+    with cli.one_line_errors():
+        args = parser.parse_args(sys.argv[1:] if argv is None else argv)
+        if args.command == "add":
+            add(args.log_folder, args.folder)
+        write()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,77 @@
+"""What test files share: the algorithms, an empty folder to run in."""
+
+import importlib
+
+import pytest
+
+from baselines import logger
+from baselines.common.discovery import find_algorithm, find_defaults, list_algorithms
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--alg",
+        action="append",
+        help="algorithm of your own, my_pkg.my_alg, to test in place of those of this "
+        "package",
+    )
+
+
+def pytest_generate_tests(metafunc):
+    by_itself = [
+        mark.args[0] for mark in metafunc.definition.iter_markers("parametrize")
+    ]
+    if "alg" not in metafunc.fixturenames or any("alg" in names for names in by_itself):
+        return
+    own = metafunc.config.getoption("--alg")
+    names = own or list_algorithms()
+    metafunc.parametrize(
+        "alg",
+        [name if own or not is_preset(name) else slow(name) for name in names],
+        scope="module",
+    )
+
+
+def slow(*values):
+    """Returns a parameter of tests that run with -m slow only."""
+    return pytest.param(*values, marks=pytest.mark.slow)
+
+
+def is_preset(name):
+    """Whether an algorithm is another one with other defaults."""
+    return import_learn(name).preset_of is not None
+
+
+def import_learn(name):
+    return importlib.import_module(find_algorithm(name)).learn
+
+
+@pytest.fixture(scope="module")
+def learn(alg):
+    return import_learn(alg)
+
+
+@pytest.fixture(scope="module")
+def small(alg):
+    """Settings with which an update takes few agent steps, and rows come often."""
+    settings = find_defaults(find_algorithm(alg), "small")
+    settings.pop("env", None)
+    return settings
+
+
+@pytest.fixture(scope="module")
+def env_id(alg, learn):
+    """An environment that the algorithm can be trained in."""
+    chosen = find_defaults(find_algorithm(alg), "small").get("env", {}).get("id")
+    kinds = {kind.__name__ for kind in learn.actions}
+    return chosen or ("CartPole-v1" if "Discrete" in kinds else "Pendulum-v1")
+
+
+@pytest.fixture
+def empty_folder(tmp_path, monkeypatch):
+    """Runs a test in an empty folder, and logs below it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OPENAI_LOGDIR", str(tmp_path / "log"))
+    monkeypatch.delenv("OPENAI_LOG_FORMAT", raising=False)
+    with logger.scoped_configure(str(tmp_path / "unused"), []):
+        yield tmp_path

@@ -1,0 +1,172 @@
+"""What two MPI ranks do: test_mpi.py starts this script by ``mpiexec -n 2``.
+
+One script, as most of the time goes into starting the processes: it makes the checks,
+trains with the command line that it is given, and trains again until rank 1 gets a
+SIGTERM.
+"""
+
+import os
+import signal
+import sys
+import threading
+import time
+
+import keras
+import numpy as np
+from keras import ops
+from test_normalize import Scripted
+
+from baselines import a2c, logger, ppo2, run
+from baselines.common import mpi
+from baselines.common.envs import make_vec_env
+from baselines.common.optimizers import Adam
+from baselines.common.running_moments import RunningMoments
+from baselines.common.saving.checkpoints import list_manifests
+from baselines.common.updates import Step, check_equal, make_update
+from baselines.common.vec_env import VecNormalize
+
+
+def collectives():
+    np.testing.assert_array_equal(mpi.mean([1.0, 4.0 * mpi.rank]), [1, 2])
+    assert mpi.mean(np.float32([mpi.rank])).dtype == np.float32
+    assert mpi.broadcast(7 + mpi.rank) == 7
+    assert mpi.any_rank(mpi.rank == 1) and not mpi.any_rank(False)
+    assert mpi.own_seed(5) == 5 + 10_000 * mpi.rank
+    with logger.scoped_configure():  # a new folder, which has the time in its name
+        assert len(set(mpi.gather(logger.get_dir()))) == 1
+
+
+def statistics_are_those_of_all_ranks():
+    batches = np.random.default_rng(0).normal(5, 3, (6, 10, 2))
+    moments = RunningMoments((2,))
+    for batch in batches[mpi.rank :: mpi.size]:
+        moments.update(batch)
+    everything = batches.reshape(-1, 2)
+    np.testing.assert_allclose(moments.mean, everything.mean(axis=0))
+    np.testing.assert_allclose(moments.var, everything.var(axis=0))
+    assert moments.count == 60
+    states = mpi.gather(moments.get_state())
+    assert (states[0]["mean"] == states[1]["mean"]).all()
+    assert (states[0]["var"] == states[1]["var"]).all()
+
+    class Scaled(Scripted):
+        def step_wait(self):
+            obs, rewards, *rest = super().step_wait()
+            return obs, rewards * (1 + mpi.rank), *rest
+
+    env = VecNormalize(Scaled(), ob=False, gamma=0, epsilon=0)
+    env.reset()
+    _, rewards, *_ = env.step([0, 0])
+    expected = np.array([1, 2]) * (1 + mpi.rank) / np.std([1, 2, 2, 4])
+    np.testing.assert_allclose(rewards, expected, rtol=1e-6)
+
+
+def train(xs, ys, seed, scan):
+    """Trains a network on batches; returns its variables and the losses."""
+    keras.utils.set_random_seed(seed)
+    network = keras.Sequential([keras.layers.Dense(5, "tanh"), keras.layers.Dense(1)])
+    network.build((None, 3))
+
+    def loss(x, y):
+        loss = ops.mean(ops.square(network(x)[:, 0] - y))
+        return loss, {"loss": loss}
+
+    rate = np.float32(0.1)
+    if scan:
+        optimizer = Adam(global_clipnorm=0.5)
+        step = Step(lambda xy: loss(*xy), optimizer, network.variables)
+        update = make_update(step, scan=True)
+        metrics = [update(rate, (xs[:20], ys[:20]))["loss"]]
+        metrics.append(update(rate, (xs[20:], ys[20:]))["loss"])
+        return network.variables, np.concatenate(metrics)
+    optimizer = keras.optimizers.SGD(momentum=0.9, global_clipnorm=0.5)
+    update = make_update(Step(loss, optimizer, network.variables))
+    metrics = [update(rate, x, y)["loss"] for x, y in zip(xs, ys)]
+    return network.variables, np.array(metrics)
+
+
+def update_is_that_of_one_rank_with_all_batches(scan=False):
+    """Also where the norm is limited, which would differ for each rank's gradients."""
+    rng = np.random.default_rng(0)
+    xs = rng.normal(size=(30, 8, 3)).astype(np.float32)
+    ys = 3 * rng.normal(size=(30, 8)).astype(np.float32)
+    half = slice(4 * mpi.rank, 4 * mpi.rank + 4)
+    # Different initial weights: those of rank 0 count.
+    together, losses = train(xs[:, half], ys[:, half], mpi.rank, scan)
+    check_equal(together)
+    losses = mpi.mean(losses)
+    size, mpi.size = mpi.size, 1
+    alone, losses_alone = train(xs, ys, 0, scan)
+    mpi.size = size
+    for a, b in zip(together, alone):
+        np.testing.assert_allclose(a, b, atol=1e-5)
+    np.testing.assert_allclose(losses, losses_alone, rtol=1e-4)
+
+    if mpi.rank == 1:
+        together[1].assign_add(1e-7 * ops.ones_like(together[1]))
+    try:
+        check_equal(together)
+    except RuntimeError as error:
+        assert together[1].path in str(error) and "rank 1" in str(error)
+    else:
+        raise AssertionError("different variables of the ranks were not noticed")
+
+
+def scanned_update_is_that_of_one_rank_with_all_batches():
+    update_is_that_of_one_rank_with_all_batches(scan=True)
+
+
+def variables_are_equal_after_10_updates():
+    """Also the statistics of observations, though each rank has different ones."""
+    for learn in (a2c.learn, ppo2.learn):
+        seen, updates = [], []
+
+        def callback(local_variables, global_variables, seen=seen, updates=updates):
+            seen.append(np.asarray(local_variables["rollout"].obs).tobytes())
+            updates.append(local_variables["nupdates"])
+            return mpi.rank == 1 and len(updates) == 10
+
+        model = learn(
+            env=make_vec_env("Pendulum-v1", seed=0),
+            network="mlp",
+            seed=0,
+            nsteps=8,
+            total_timesteps=100_000,
+            normalize_observations=True,
+            callback=callback,
+        )
+        assert updates == list(range(1, 11))
+        weights = b"".join(v.numpy().tobytes() for v in model.variables)
+        first, second = mpi.gather(weights)
+        assert first == second
+        first, second = mpi.gather(seen)
+        assert not set(first) & set(second)
+        assert model.parts["normalizer"].count.numpy() == 160
+
+
+CHECKS = [
+    collectives,
+    statistics_are_those_of_all_ranks,
+    update_is_that_of_one_rank_with_all_batches,
+    scanned_update_is_that_of_one_rank_with_all_batches,
+    variables_are_equal_after_10_updates,
+]
+
+
+def stop_after_a_checkpoint(folder):
+    """Sends SIGTERM to this process once the run in a folder has a checkpoint."""
+    while not list_manifests(os.path.join(folder, "checkpoints")):
+        time.sleep(0.002)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+if __name__ == "__main__":
+    with logger.scoped_configure("checks", []):
+        for check in CHECKS:
+            check()
+            sys.stdout.write(f"passed {check.__name__}\n")
+            sys.stdout.flush()
+    run.main([*sys.argv[1:], "--log_path=uninterrupted"])
+    if mpi.rank == 1:
+        threading.Thread(target=stop_after_a_checkpoint, args=["cut"]).start()
+    run.main([*sys.argv[1:], "--log_path=cut"])

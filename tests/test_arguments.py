@@ -1,0 +1,176 @@
+"""What signatures declare: types, ranges, meanings, parts; and how it is checked."""
+
+from collections.abc import Callable
+from typing import Annotated, Literal
+
+import numpy as np
+import pytest
+
+from baselines.common import arguments as arg
+from baselines.common import cli
+from baselines.common.declarations import (
+    check_arguments,
+    declared_arguments,
+    describe_arguments,
+)
+from baselines.common.errors import UserTypeError, UserValueError
+
+
+def example(
+    *,
+    count: Annotated[arg.Count, "how many"] = 1,
+    share: arg.Fraction = 0.5,
+    limit: Annotated[arg.Positive | None, "largest"] = None,
+    kind: Literal["one", "two"] = "one",
+    switch: bool = False,
+    units: list[arg.Count] = (8, 8),
+    rate: Annotated[arg.Schedule, "learning rate"] = 0.1,
+    needy: Annotated[float, arg.Needs("switch"), "needs it"] = 3.0,
+    free: Annotated[int, arg.MayChange, "may change"] = 5,
+    network: arg.Network = "mlp",
+    function: Callable | None = None,
+    plain=None,
+):
+    """Does nothing."""
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("count", 7),
+        ("count", np.int64(7)),
+        ("share", 0),
+        ("share", np.float32(1)),
+        ("limit", 1e-9),
+        ("limit", None),
+        ("kind", "two"),
+        ("switch", np.bool_(True)),
+        ("units", []),
+        ("units", [1, 2]),
+        ("rate", 0),
+        ("rate", "linear:1e-3"),
+        ("rate", lambda done: 1 - done),
+        ("function", len),
+        ("plain", "anything"),
+    ],
+)
+def test_what_is_right_is_taken(name, value):
+    assert check_arguments(example, {name: value}).values[name] is value
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "sentence"),
+    [
+        ("count", 0, "count has to be at least 1, received 0"),
+        ("count", 1.0, "count has to be an integer, received 1.0"),
+        ("count", True, "count has to be an integer, received True"),
+        ("count", None, "count has to be an integer, received None"),
+        ("share", 1.5, "share has to be at most 1, received 1.5"),
+        ("share", -1, "share has to be at least 0, received -1"),
+        ("share", float("nan"), "share has to be a finite number, received nan"),
+        ("share", True, "share has to be a finite number, received True"),
+        ("limit", 0, "limit has to be above 0, received 0"),
+        ("limit", "x", "limit has to be a finite number or None, received 'x'"),
+        (
+            "kind",
+            "twoo",
+            "kind has to be 'one' or 'two', received 'twoo'; did you mean 'two'?",
+        ),
+        ("switch", 1, "switch has to be True or False, received 1"),
+        ("units", 8, "units has to be a list, received 8"),
+        ("units", [8, 0], "each of units has to be at least 1, received 0"),
+        ("function", 3, "function has to be a function or None, received 3"),
+        ("network", 3, "network has to be text or a function, received 3"),
+    ],
+)
+def test_what_is_wrong_is_refused_in_a_sentence(name, value, sentence):
+    with pytest.raises(UserValueError) as error:
+        check_arguments(example, {name: value})
+    assert str(error.value) == sentence
+
+
+@pytest.mark.parametrize("value", ["fast", -1, float("inf"), "linear:", "linear:-1"])
+def test_schedules_that_are_none(value):
+    with pytest.raises(UserValueError, match="rate has to be"):
+        check_arguments(example, {"rate": value})
+
+
+def test_arguments_of_a_part_are_taken_checked_and_recorded():
+    arguments = check_arguments(example, {"num_layers": 1, "num_hidden": 3})
+    network = arguments.values["network"]()
+    assert [layer.units for layer in network.layers if hasattr(layer, "units")] == [3]
+    assert repr(arguments.values["network"]) == "'mlp'"
+    given = arguments.given
+    assert (given["network"], given["num_hidden"]) == ("mlp", 3)
+    assert given["activation"] == "tanh"
+    with pytest.raises(UserTypeError) as error:
+        check_arguments(example, {"num_hiden": 3})
+    assert str(error.value) == (
+        "neither example() nor the network 'mlp' has an argument 'num_hiden'; did you "
+        "mean 'num_hidden'?"
+    )
+
+
+def test_a_function_can_be_a_part():
+    def small(width: int = 4):
+        return ("network", width)
+
+    arguments = check_arguments(example, {"network": small, "width": 6})
+    assert arguments.values["network"]() == ("network", 6)
+
+
+def test_what_must_be_the_same_after_resuming():
+    fixed = check_arguments(example, {"function": len, "free": 7}).fixed
+    assert fixed["units"] == [8, 8] and fixed["num_hidden"] == 64
+    assert {"free", "function"}.isdisjoint(fixed)
+
+
+def test_arguments_without_effect():
+    sentences = check_arguments(example, {"needy": 4.0}).without_effect()
+    assert sentences == ["needy is 4.0, which has no effect without switch"]
+    for given in ({}, {"needy": 4.0, "switch": True}):
+        assert not check_arguments(example, given).without_effect()
+
+
+def test_meanings():
+    text = describe_arguments(example)
+    assert "    count: how many\n" in text
+    assert "    rate: learning rate: a number, text such as linear:2.5e-4" in text
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("--count=1e1", dict(count=10)),
+        ("--limit=none --share=1", dict(limit=None, share=1.0)),
+        ("--switch", dict(switch=True)),
+        ("--switch=no", dict(switch=False)),
+        ("--units=[1,2] --plain=(3,)", dict(units=[1, 2], plain=(3,))),
+        ("--rate=1e-3", dict(rate=0.001)),
+        ("--rate=linear:1e-3", dict(rate="linear:1e-3")),
+        ("--kind two --plain=text", dict(kind="two", plain="text")),
+    ],
+)
+def test_text_becomes_values(words, expected):
+    parser = cli.OneLineErrorParser()
+    cli.add_arguments(parser, cli.of_text(declared_arguments(example)))
+    assert vars(parser.parse_args(words.split())) == expected
+
+
+@pytest.mark.parametrize(
+    ("word", "sentence"),
+    [
+        ("--count=x", "expected an integer, received 'x'"),
+        ("--limit=x", "expected a finite number or None, received 'x'"),
+        ("--switch=maybe", "expected True or False, received 'maybe'"),
+        ("--units=8", "expected a list, received '8'"),
+        ("--function=len", "unrecognized arguments: --function=len"),
+        ("--coun=3", "unrecognized arguments: --coun=3"),
+    ],
+)
+def test_text_that_is_no_value(word, sentence):
+    parser = cli.OneLineErrorParser()
+    cli.add_arguments(parser, cli.of_text(declared_arguments(example)))
+    with pytest.raises(UserValueError) as error:
+        parser.parse_args([word])
+    assert sentence in str(error.value)

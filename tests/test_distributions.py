@@ -1,0 +1,103 @@
+"""Kullback-Leibler divergences and squashed actions, with numbers typed by hand."""
+
+import math
+
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from baselines.common.distributions import (
+    Deterministic,
+    DiagGaussian,
+    SquashedGaussian,
+    make_distribution,
+)
+
+KINDS = [
+    spaces.Discrete(3),
+    spaces.MultiDiscrete([2, 3]),
+    spaces.MultiBinary(2),
+    spaces.Box(-1, 1, (2,)),
+]
+
+
+def floats(*values):
+    return np.array(values, np.float32)
+
+
+def test_kl_of_categoricals():
+    distribution = make_distribution(spaces.Discrete(2))
+    old, new = np.log(floats([0.5, 0.5])), np.log(floats([0.25, 0.75]))
+    # ½ log 2 + ½ log (2/3)
+    np.testing.assert_allclose(distribution.kl(old, new), [0.143841], atol=1e-6)
+
+
+def test_kl_of_bits():
+    distribution = make_distribution(spaces.MultiBinary(1))
+    # p = 0.5 and p = 0.25, whose logit is -log 3: the same as two categories
+    kl = distribution.kl(floats([0.0]), floats([-math.log(3)]))
+    np.testing.assert_allclose(kl, [0.143841], atol=1e-6)
+
+
+def test_kl_of_independent_categoricals_is_the_sum():
+    distribution = make_distribution(spaces.MultiDiscrete([2, 2]))
+    old = np.log(floats([0.5, 0.5, 0.5, 0.5]))
+    new = np.log(floats([0.25, 0.75, 0.75, 0.25]))
+    np.testing.assert_allclose(distribution.kl(old, new), [2 * 0.143841], atol=1e-6)
+
+
+def test_kl_of_gaussians():
+    distribution = DiagGaussian(spaces.Box(-1, 1, (1,)))
+    # N(0, 1) and N(1, 2²): log 2 + (1 + 1) / 8 - ½
+    kl = distribution.kl(floats([0.0, 0.0]), floats([1.0, math.log(2)]))
+    np.testing.assert_allclose(kl, [math.log(2) - 0.25], atol=1e-6)
+
+
+@pytest.mark.parametrize("space", KINDS, ids=lambda space: type(space).__name__)
+def test_kl_of_equal_distributions_is_zero_and_else_positive(space):
+    distribution = make_distribution(space)
+    rng = np.random.default_rng(0)
+    old, new = rng.normal(size=(2, 50, distribution.num_params)).astype(np.float32)
+    np.testing.assert_allclose(distribution.kl(old, old), np.zeros(50), atol=1e-6)
+    assert (np.asarray(distribution.kl(old, new)) > 0).all()
+
+
+def test_state_dependent_deviations_come_from_the_features():
+    box = spaces.Box(-1, 1, (2,))
+    for state_dependent in (False, True):
+        head = DiagGaussian(box, state_dependent).head()
+        params = np.asarray(head(np.eye(3, dtype=np.float32)))
+        assert params.shape == (3, 4)
+        varies = bool(np.ptp(params[:, 2:], axis=0).any())
+        assert varies == state_dependent
+
+
+def test_squashed_gaussian():
+    distribution = SquashedGaussian(spaces.Box(floats(-1, 0), floats(3, 1)))
+    params = floats([0.0, 0.5, 0.0, math.log(2)])
+    # u = (0 + 1 · 1, 0.5 + 2 · -0.25) = (1, 0); 1 + 2 tanh 1 and 0.5 + 0.5 tanh 0
+    actions, neglogps = distribution.sample_with_neglogp(params, floats([1.0, -0.25]))
+    np.testing.assert_allclose(actions, [[2.523188, 0.5]], rtol=1e-6)
+    # Gaussian: ½ 1² + ½ log 2π and ½ 0.25² + log 2 + ½ log 2π; slopes of the
+    # squashing: 2 (1 - tanh² 1) = 0.839949 and 0.5
+    gaussian = 0.5 + 0.03125 + math.log(2) + math.log(2 * math.pi)
+    expected = gaussian + math.log(0.839949) + math.log(0.5)
+    np.testing.assert_allclose(neglogps, [expected], rtol=1e-5)
+    np.testing.assert_allclose(distribution.neglogp(params, actions), neglogps, 1e-4)
+    # 1 + 2 tanh 0 and 0.5 + 0.5 tanh 0.5
+    mode = distribution.mode(params)
+    np.testing.assert_allclose(mode, [[1.0, 0.7310586]], rtol=1e-6)
+
+
+def test_squashed_likelihoods_stay_finite_at_the_bounds():
+    distribution = SquashedGaussian(spaces.Box(-1, 1, (1,)))
+    params = floats([0.0, 2.0], [100.0, 0.0])
+    _, neglogps = distribution.sample_with_neglogp(params, floats([50.0], [0.0]))
+    assert np.isfinite(neglogps).all()
+    assert np.isfinite(distribution.neglogp(params, floats([1.0], [-1.0]))).all()
+
+
+def test_deterministic_actions():
+    distribution = Deterministic(spaces.Box(-1, 3, (1,)))
+    # 1 + 2 tanh 1
+    np.testing.assert_allclose(distribution.mode(floats([1.0])), [[2.523188]], 1e-6)

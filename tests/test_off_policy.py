@@ -1,0 +1,122 @@
+"""What off-policy algorithms share: the player, best weights, actor and critics."""
+
+import numpy as np
+import pytest
+from gymnasium import spaces
+from toy_envs import CounterEnv
+
+from baselines.common.actor_critic import ActorCritic
+from baselines.common.distributions import Deterministic, SquashedGaussian
+from baselines.common.errors import UserTypeError
+from baselines.common.off_policy import Player, make_memory
+from baselines.common.prioritized_replay import PrioritizedReplayBuffer
+from baselines.common.training import count_due
+from baselines.common.vec_env import DummyVecEnv
+
+BOX = spaces.Box(np.float32([-1, -2]), np.float32([1, 6]))
+VECTOR = spaces.Box(-1, 1, (3,), np.float32)
+
+
+class Pushed(CounterEnv):
+    """A CounterEnv with continuous actions, which have to be in their space."""
+
+    action_space = BOX
+
+    def step(self, action):
+        assert self.action_space.contains(np.asarray(action, np.float32))
+        return super().step(action)
+
+
+def make_player(explore=None, num_env=2, seed=0, **arguments):
+    env = DummyVecEnv([lambda: Pushed(truncate_after=3)] * num_env)
+    memory = make_memory(env, 100, seed, n_step=1, gamma=0.9)
+    return Player(env, None, memory, explore, seed=seed, **arguments), memory
+
+
+def play(player, steps):
+    actions = []
+    for _ in range(steps):
+        player.step_async()
+        player.step_wait()
+        actions.append(np.array(player.actions))
+    return np.array(actions)
+
+
+def test_actions_are_clipped_before_they_are_played_and_stored():
+    player, memory = make_player(lambda obs: np.full((len(obs), 2), 99, np.float32))
+    np.testing.assert_array_equal(play(player, 2), np.full((2, 2, 2), [1, 6]))
+    np.testing.assert_array_equal(memory.actions[:2], np.full((2, 2, 2), [1, 6]))
+
+
+def test_time_limits_are_stored_with_their_last_observation():
+    player, memory = make_player(lambda obs: np.zeros((len(obs), 2), np.float32))
+    play(player, 4)
+    memory.check_valid()
+    np.testing.assert_array_equal(memory.truncated[:4, 0], [False, False, True, False])
+    assert memory.last_frames[2, 0] == 3
+
+
+def test_random_actions_come_first_and_can_be_resumed():
+    explored = []
+
+    def explore(obs):
+        explored.append(len(obs))
+        return np.zeros((len(obs), 2), np.float32)
+
+    player, _ = make_player(explore, random_steps=8)
+    actions = play(player, 6)
+    assert (explored, player.num_timesteps) == ([2, 2], 12)
+    assert len(np.unique(actions[:4])) == 16 and not actions[4:].any()
+    player, _ = make_player(explore, random_steps=8)
+    first = play(player, 2)
+    state = player.get_state()
+    other, _ = make_player(explore, random_steps=8, seed=5)
+    other.set_state(state)
+    again = np.concatenate([first, play(other, 4)])
+    np.testing.assert_array_equal(again, actions)
+
+
+def test_priorities_choose_the_memory():
+    env = DummyVecEnv([CounterEnv])
+    settings = dict(alpha=0.5, beta=0.4, beta_iters=10, eps=1e-6)
+    memory = make_memory(env, 10, 0, settings, n_step=2, gamma=0.9)
+    assert isinstance(memory, PrioritizedReplayBuffer)
+    assert (memory.n_step, memory.alpha) == (2, 0.5)
+
+
+def test_what_is_due():
+    assert [count_due(n, n + 8, 3) for n in (0, 8, 16)] == [2, 3, 3]
+    assert count_due(0, 8, 3, after=7) == 0
+    assert count_due(8, 16, 3, after=7) == 3  # 9, 12 and 15
+
+
+@pytest.mark.parametrize("distribution", [Deterministic, SquashedGaussian])
+@pytest.mark.parametrize(
+    ("space", "network"),
+    [(VECTOR, "mlp"), (spaces.Box(0, 255, (40, 40, 1), np.uint8), "cnn_small")],
+)
+def test_actor_and_critics(distribution, space, network, tmp_path):
+    def make(seed):
+        return ActorCritic(space, BOX, network, distribution(BOX), seed=seed)
+
+    model, other = make(0), make(1)
+    obs = np.stack([space.sample() for _ in range(5)])
+    actions, values, states, neglogps = model.step(obs, deterministic=True)
+    assert actions.shape == (5, 2) and (states, neglogps) == (None, None)
+    assert (actions >= BOX.low).all() and (actions <= BOX.high).all()
+    critics = np.asarray(model.values(obs, actions))
+    assert critics.shape == (2, 5)
+    np.testing.assert_allclose(values, critics.min(axis=0), atol=1e-6)
+    np.testing.assert_allclose(model.value(obs), values)
+    shifted = np.asarray(model.values(obs, actions + 1))
+    assert (shifted != critics).all()
+    trained = [id(v) for v in model.policy_variables + model.critic_variables]
+    assert sorted(trained) == sorted(id(v) for v in model.trainable_variables)
+    model.save(tmp_path / "model")
+    other.load(tmp_path / "model")
+    np.testing.assert_array_equal(actions, other.step(obs, deterministic=True)[0])
+
+
+def test_squashed_actions_need_bounds():
+    with pytest.raises(UserTypeError, match="needs finite bounds"):
+        Deterministic(spaces.Box(-np.inf, np.inf, (2,)))

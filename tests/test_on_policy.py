@@ -1,0 +1,137 @@
+"""What a2c and ppo2 do beside what all algorithms promise."""
+
+import numpy as np
+import pytest
+from test_algorithms import read_rows
+
+from baselines import a2c, logger, ppo2
+from baselines.common.envs import make_env
+from baselines.common.errors import UserValueError
+from baselines.common.policies import Policy
+from baselines.common.runners import Runner
+from baselines.common.vec_env import DummyVecEnv
+
+
+@pytest.fixture(autouse=True)
+def log_folder(tmp_path):
+    with logger.scoped_configure(str(tmp_path / "log"), ["csv"]):
+        yield tmp_path / "log"
+
+
+def cartpoles(num_env=2, seed=0):
+    return DummyVecEnv(
+        [lambda i=i: make_env("CartPole-v1", seed=seed + i) for i in range(num_env)]
+    )
+
+
+def test_ppo2_plays_in_eval_env(log_folder):
+    ppo2.learn(
+        env=cartpoles(),
+        eval_env=cartpoles(seed=9),
+        network="mlp",
+        nsteps=50,
+        nminibatches=2,
+        noptepochs=1,
+        log_interval=1,
+        total_timesteps=400,
+    )
+    rows = read_rows(log_folder)
+    assert 9 < float(rows[-1]["eval_eplenmean"]) < 500
+    assert float(rows[-1]["eval_eprewmean"]) == float(rows[-1]["eval_eplenmean"])
+
+
+@pytest.mark.parametrize("normalize_observations", [False, True])
+def test_first_minibatch_of_ppo2_has_ratio_1(log_folder, normalize_observations):
+    ppo2.learn(
+        env=cartpoles(),
+        network="mlp",
+        normalize_observations=normalize_observations,
+        nsteps=50,
+        nminibatches=1,
+        noptepochs=1,
+        total_timesteps=500,
+        log_interval=1,
+    )
+    rows = read_rows(log_folder)
+    assert len(rows) == 5
+    for row in rows:
+        assert float(row["clipfrac"]) == 0
+        assert float(row["approxkl"]) < 1e-10
+
+
+@pytest.mark.parametrize(
+    ("learn", "settings", "words"),
+    [
+        (
+            ppo2.learn,
+            dict(nsteps=5, nminibatches=4),
+            r"divide 10 \(num_env 2 x nsteps 5\)",
+        ),
+        (
+            ppo2.learn,
+            dict(network="lstm", nminibatches=4),
+            r"divide 2 .*whole sequences",
+        ),
+        (
+            ppo2.learn,
+            dict(network="lstm", value_network="copy"),
+            "needs value_network='shared'",
+        ),
+        (ppo2.learn, dict(lr="fast"), "lr has to be a number"),
+        (ppo2.learn, dict(cliprange="liner:0.2"), "did you mean 'linear'"),
+        (
+            a2c.learn,
+            dict(lr="constant:1e-3", lrschedule="middle_drop"),
+            "has a schedule of its own",
+        ),
+    ],
+)
+def test_what_cannot_be_done_is_refused(learn, settings, words):
+    with pytest.raises(UserValueError, match=words):
+        learn(env=cartpoles(), **{"network": "mlp", **settings})
+
+
+def test_learning_rates_of_a2c_by_number_text_and_function():
+    rates = []
+
+    def learn(**settings):
+        def callback(names, _):
+            rates[-1].append(float(names["optimizer"].learning_rate.numpy()))
+
+        rates.append([])
+        a2c.learn(
+            env=cartpoles(),
+            network="mlp",
+            total_timesteps=40,
+            seed=0,
+            callback=callback,
+            **settings,
+        )
+
+    learn(lr=0.1)
+    learn(lr="linear:0.1")
+    learn(lr=lambda done: 0.1 * (1 - done))
+    learn(lr=0.1, lrschedule="constant")
+    # The last agent steps of four updates of 10 steps are 9, 19, 29 and 39 of 40.
+    falling = [0.1 * (1 - step / 40) for step in (9, 19, 29, 39)]
+    for found in rates[:3]:
+        np.testing.assert_allclose(found, falling, rtol=1e-6)
+    np.testing.assert_allclose(rates[3], [0.1] * 4, rtol=1e-6)
+
+
+@pytest.mark.parametrize("network", ["lstm", "lnlstm"])
+def test_training_sees_what_acting_saw(network):
+    """A whole recurrent rollout gives the values that single steps gave."""
+    env = cartpoles(num_env=3)
+    policy = Policy(env.observation_space, env.action_space, network, seed=0)
+    runner = Runner(env, policy, nsteps=40)
+    for _ in range(2):  # The second begins in the middle of episodes.
+        rollout = runner.run()
+        assert rollout.masks.any()
+        params, values = policy(rollout.obs, rollout.states, rollout.masks)
+        values = np.asarray(values).reshape(40, 3)
+        np.testing.assert_allclose(values, rollout.values, atol=1e-5)
+        actions = rollout.actions.reshape(-1)
+        neglogps = np.asarray(policy.distribution.neglogp(params, actions))
+        neglogps = neglogps.reshape(40, 3)
+        np.testing.assert_allclose(neglogps, rollout.neglogps, atol=1e-5)

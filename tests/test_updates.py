@@ -1,0 +1,140 @@
+"""Several losses in one compiled call, target networks, second derivatives."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from baselines.common import backend, mpi
+from baselines.common.errors import DivergedError
+from baselines.common.updates import (
+    Step,
+    flatten,
+    make_update,
+    move_towards,
+    unflatten,
+)
+
+
+def variable(*values):
+    return keras.Variable(np.array(values, np.float32))
+
+
+def sgd():
+    return keras.optimizers.SGD(learning_rate=0.5)
+
+
+def steps_on_two_variables():
+    """x is moved to the data; then y to x, as x is by then."""
+    x, y = variable(0.0), variable(0.0)
+
+    def x_loss(data):
+        loss = ops.sum(ops.square(x - data)) / 2
+        return loss, {"x_loss": loss}
+
+    def y_loss(data):
+        loss = ops.sum(ops.square(y - ops.stop_gradient(x.value))) / 2
+        return loss, {"y_loss": loss}
+
+    return x, y, [Step(x_loss, sgd(), [x]), Step(y_loss, sgd(), [y])]
+
+
+def test_steps_are_made_in_order():
+    x, y, steps = steps_on_two_variables()
+    update = make_update(*steps, variables=[x, y])
+    metrics = update(None, np.float32([8]))
+    # x: 0 + 8 / 2; y: 0 + 4 / 2, from the x that the first step left
+    assert (float(x[0]), float(y[0])) == (4, 2)
+    assert (float(metrics["x_loss"]), float(metrics["y_loss"])) == (32, 8)
+    update(np.float32(0.25), np.float32([8]))
+    # x: 4 + (8 - 4) / 4; y: 2 + (5 - 2) / 4
+    assert (float(x[0]), float(y[0])) == (5, 2.75)
+
+
+def test_steps_are_repeated_and_targets_follow():
+    x, y, steps = steps_on_two_variables()
+    target = variable(0.0)
+    update = make_update(
+        *steps,
+        variables=[x, y, target],
+        after=lambda: move_towards([target], [y], 0.5),
+        scan=True,
+    )
+    metrics = update(None, np.float32([[8], [0]]))
+    # first x 4, y 2, target 1; then x 2, y 2, target 1.5
+    assert [float(v[0]) for v in (x, y, target)] == [2, 2, 1.5]
+    np.testing.assert_array_equal(metrics["x_loss"], [32, 8])
+
+
+def test_moved_all_the_way_variables_are_equal():
+    target, source = variable(0.1, 0.2), variable(1 / 3, 1e8)
+    move_towards([target], [source], 1)
+    np.testing.assert_array_equal(target, source)
+
+
+def test_two_steps_may_share_an_optimiser():
+    x = variable(0.0)
+
+    def loss(data):
+        return ops.sum(ops.square(x - data)) / 2, {}
+
+    optimizer = sgd()
+    step = Step(loss, optimizer, [x])
+    make_update(step, step, variables=[x])(None, np.float32([8]))
+    assert float(x[0]) == 6
+    assert int(optimizer.iterations) == 2
+
+
+def test_metrics_that_are_not_finite_are_refused():
+    x, y, steps = steps_on_two_variables()
+    with pytest.raises(DivergedError, match="x_loss is inf after optimiser step 1"):
+        make_update(*steps, variables=[x, y])(None, np.float32([np.inf]))
+
+
+@pytest.mark.parametrize("scan", [False, True])
+def test_ranks_make_the_same_steps(monkeypatch, scan):
+    """With an exchange that gives back what this rank has, as if all had the same."""
+    monkeypatch.setattr(mpi, "size", 2)
+    monkeypatch.setattr(mpi, "mean", lambda array: np.asarray(array))
+    compared = []
+    monkeypatch.setattr(mpi, "gather", lambda value: compared.append(value) or [value])
+    monkeypatch.setattr(mpi, "broadcast", lambda value: value)
+    x, y, steps = steps_on_two_variables()
+    target = variable(0.0)
+    update = make_update(
+        *steps,
+        variables=[x, target],
+        after=lambda: move_towards([target], [y], 0.5),
+        scan=scan,
+    )
+    data = np.float32([[8]]) if scan else np.float32([8])
+    metrics = update(None, data)
+    assert [float(v[0]) for v in (x, y, target)] == [4, 2, 1]
+    assert np.ravel(metrics["y_loss"]) == [8]
+    assert len(compared[0]) == 3  # also what the losses read but do not train
+
+
+def test_vectors_of_variables():
+    variables = [variable(1.0, 2.0), keras.Variable(np.float32([[3, 4], [5, 6]]))]
+    vector = flatten(variables)
+    np.testing.assert_array_equal(vector, [1, 2, 3, 4, 5, 6])
+    for part, original in zip(unflatten(vector, variables), variables):
+        np.testing.assert_array_equal(part, original)
+
+
+def test_nested_gradients_give_hessian_vector_products():
+    """Of x² y, at (3, 5): [[2y, 2x], [2x, 0]] times the vector."""
+    x, y = variable(3.0), variable(5.0)
+
+    def function():
+        return ops.sum(x * x * y), {}
+
+    gradient = backend.value_and_grad(function, [x, y])
+
+    def along(vector):
+        _, gradients = gradient()
+        return ops.sum(flatten(gradients) * vector), {}
+
+    product = backend.compile(backend.value_and_grad(along, [x, y]), [x, y])
+    _, (first, second) = product(np.float32([1, 2]))
+    assert (float(first[0]), float(second[0])) == (10 + 12, 6)
