@@ -23,7 +23,7 @@ def parse_options(declared, argv, program, description):
     """
     parser = cli.OneLineErrorParser(prog=program, description=description)
     arguments = declared_arguments(declared)
-    cli.add_arguments(parser, arguments.values())
+    cli.add_arguments(parser, arguments)
     given, others = parser.parse_known_args(argv)
     given = vars(given)
     for name, argument in arguments.items():

@@ -182,7 +182,7 @@ def markdown(header, rows) -> str:
     return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
 
 
-def fill_in(text, results=RESULTS) -> str:
+def fill_in(text, results) -> str:
     """Returns a text with all its marked tables made anew.
 
     Args:
@@ -205,11 +205,13 @@ def fill_in(text, results=RESULTS) -> str:
     return filled
 
 
-def write(results=RESULTS) -> None:
-    """Fills in the tables of README.md."""
-    path = results / "README.md"
-    path.write_text(fill_in(path.read_text(), results))
+def write() -> str:
+    """Fills in the tables of results/README.md; returns its text."""
+    path = RESULTS / "README.md"
+    text = fill_in(path.read_text(), RESULTS)
+    path.write_text(text)
     print(f"wrote the tables of {path}")
+    return text
 
 
 def add(log_folder, folder) -> None:
@@ -246,9 +248,15 @@ def main(argv=None):
     commands.add_parser("write", help="write the tables of results/README.md")
     with cli.one_line_errors():
         args = parser.parse_args(sys.argv[1:] if argv is None else argv)
-        if args.command == "add":
-            add(args.log_folder, args.folder)
-        write()
+        if args.command == "write":
+            write()
+            return
+        add(args.log_folder, args.folder)
+        if f"| {args.folder.name} |" not in write():
+            print(
+                f"no table lists {args.folder.name}: README.md needs lines such as "
+                f"'<!-- table: {args.folder.parent.name}/* -->' and '<!-- end -->'"
+            )
 
 
 if __name__ == "__main__":

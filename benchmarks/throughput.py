@@ -33,11 +33,12 @@ import numpy as np
 from baselines import logger
 from baselines.common import arguments as arg
 from baselines.common import cli
+from baselines.common.config import versions
 from baselines.common.envs.make import build_env
 from baselines.common.errors import UserValueError
 from baselines.common.mpi import available_cores
 from baselines.common.saving.files import check_writable
-from baselines.common.settings import parse, versions
+from baselines.common.settings import parse
 from baselines.common.vec_env import VecEnvWrapper
 from benchmarks.options import parse_options
 from benchmarks.peers import AlePeer, StableBaselines3Peer

@@ -1,4 +1,4 @@
-"""The chaos bench: what it kills, and that it sees what differs."""
+"""The chaos benchmark: what it kills, and that it finds what differs."""
 
 import contextlib
 import io
@@ -15,6 +15,8 @@ from baselines.common.saving.tensors import save_tensors
 from baselines.common.vec_env import SubprocVecEnv
 from benchmarks import chaos
 
+pytestmark = pytest.mark.usefixtures("empty_folder")
+
 ROWS = "total_timesteps,fps\n100,1\n200,2\n"
 GAMES = '# {"t_start": 0} \nr,l,t\n-21.0,80,1.0\n'
 
@@ -30,11 +32,6 @@ def finished_run(name, rows=ROWS, games=GAMES, weight=1.0, log="", steps=200):
     return chaos.Run([], folder)
 
 
-@pytest.fixture(autouse=True)
-def empty_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-
 @pytest.mark.parametrize(
     ("changes", "differing"),
     [
@@ -47,14 +44,14 @@ def empty_folder(tmp_path, monkeypatch):
         (dict(rows="total_timesteps\n", weight=0.0), ["rows", "weights"]),
     ],
 )
-def test_what_differs_is_seen(changes, differing):
-    whole, cut = finished_run("whole"), finished_run("cut", **changes)
-    assert chaos.compare(whole, cut) == differing
+def test_what_differs_is_found(changes, differing):
+    reference, killed = finished_run("reference"), finished_run("killed", **changes)
+    assert chaos.compare(reference, killed) == differing
 
 
 @pytest.fixture(scope="module")
 def warning():
-    """What is said of a worker with two environments that was killed."""
+    """The warning about a worker with two environments that was killed."""
     out = io.StringIO()
     with (
         contextlib.redirect_stdout(out),
@@ -70,12 +67,12 @@ def warning():
 
 @pytest.mark.parametrize(("times", "steps"), [(1, 200), (3, 200), (2, 199)])
 def test_replacements_that_do_not_add_up_are_a_failure(warning, times, steps, capsys):
-    whole = finished_run("whole")
-    chaos.check_replacements(whole, finished_run("good", log=warning * 2), kills=2)
+    reference = finished_run("reference")
+    chaos.check_replacements(reference, finished_run("good", log=warning * 2), kills=2)
     assert "episodes cut short by that: 4" in capsys.readouterr().out
     bad = finished_run("bad", log=warning * times, steps=steps)
     with pytest.raises(chaos.Failure):
-        chaos.check_replacements(whole, bad, kills=2)
+        chaos.check_replacements(reference, bad, kills=2)
 
 
 @pytest.mark.parametrize("count", [1, 20])
@@ -86,18 +83,28 @@ def test_moments_are_spread_over_the_run(count):
         assert int(first) <= moment <= last
 
 
-def test_run_that_cannot_begin_is_told_with_its_reason(capsys):
+def test_run_that_cannot_begin_is_reported_with_its_reason(capsys):
     with pytest.raises(SystemExit):
         chaos.main(["--alg=a2c", "--env=CartPole-v1", "--nstep=3"])
     err = capsys.readouterr().err
     assert "status is 2" in err and "did you mean '--nsteps'" in err
 
 
-@pytest.mark.parametrize("words", ["--resume=x", "--log_path=x", "--save_path=x"])
-def test_folders_are_its_own(words, capsys):
-    with pytest.raises(SystemExit):
-        chaos.main(["--alg=a2c", words])
-    assert "the bench itself chooses" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("argument", "words"),
+    [
+        ("--resume=x", "are set by the benchmark"),
+        ("--log_path=x", "are set by the benchmark"),
+        ("--save_path=x", "are set by the benchmark"),
+        ("--kills=0", "kills has to be at least 1"),
+        ("--num_timesteps=50", "too few for 20 kills"),
+    ],
+)
+def test_mistake_gives_one_line(argument, words, capfd):
+    with pytest.raises(SystemExit) as stop:
+        chaos.main(["--alg=a2c", argument])
+    err = capfd.readouterr().err
+    assert stop.value.code == 2 and words in err and err.count("\n") == 1
 
 
 @pytest.mark.slow

@@ -34,7 +34,7 @@ def test_every_algorithm_is_measured(alg, small, env_id, capsys):
     throughput.main(
         [
             *f"--alg={alg} --env={env_id} --num_env=2 --checkpoint_interval=5000 "
-            "--seconds=0.1 --repeats=2 --json=figures.json".split(),
+            "--seconds=0.1 --repeats=1 --json=figures.json".split(),
             *(f"--{name}={value}" for name, value in small.items()),
         ]
     )
@@ -59,15 +59,17 @@ def test_every_algorithm_is_measured(alg, small, env_id, capsys):
 
 
 @pytest.mark.parametrize(
-    ("alg_name", "stacks"),
-    # Acting uploads one; dqn also 2 * 32 every 4 agent steps, as each is drawn anew.
-    [("a2c", 1), ("ppo2", 1), ("dqn", 17)],
+    ("alg_name", "others", "stacks"),
+    [
+        ("a2c", [], 1),
+        ("ppo2", ["--nsteps=16"], 1),
+        # Acting uploads one, and an update every 4 agent steps 2 * 32, drawn anew.
+        ("dqn", ["--buffer_size=2500", "--learning_starts=200"], 1 + 64 / 4),
+    ],
 )
-def test_each_frame_is_uploaded_once_as_uint8(alg_name, stacks, tmp_path):
-    argv = [f"--alg={alg_name}", "--env=PongNoFrameskip-v4", "--num_env=2"]
+def test_each_frame_is_uploaded_once_as_uint8(alg_name, others, stacks, tmp_path):
+    argv = [f"--alg={alg_name}", "--env=PongNoFrameskip-v4", "--num_env=2", *others]
     argv += ["--network=cnn_small"]
-    if alg_name == "dqn":
-        argv += ["--buffer_size=2500", "--learning_starts=200"]
     with (
         logger.scoped_configure(str(tmp_path / "log"), []),
         contextlib.closing(throughput.Bench(argv, seconds=0.1)) as bench,
@@ -162,7 +164,8 @@ def test_report_has_medians_and_what_a_checkpoint_costs():
 
 
 def test_ale_is_measured_with_as_many_environments(tmp_path):
-    argv = "--alg=a2c --env=PongNoFrameskip-v4 --network=cnn_small --num_env=3".split()
+    argv = ["--alg=a2c", "--env=PongNoFrameskip-v4", "--network=cnn_small"]
+    argv += ["--num_env=3"]
     with (
         logger.scoped_configure(str(tmp_path / "log"), []),
         contextlib.closing(throughput.Bench(argv, seconds=0.1)) as bench,
