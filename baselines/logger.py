@@ -1,11 +1,11 @@
-"""Numbers of a run: a row at a time to the terminal and to files.
+"""Logs rows of numbers to the terminal and to files.
 
 Functions of this module act on one current logger, as in OpenAI Baselines:
 ``configure`` sets it, ``logkv`` adds a number to the row, ``dumpkvs`` writes
 the row. Nothing is created before something is written.
 
-With several MPI ranks, ``dumpkvs`` takes the mean of each number over all of them, so
-that all have to call it; rank 0 alone writes.
+With several MPI ranks, ``dumpkvs`` averages each number over the ranks, so that all of
+them have to call it; only rank 0 writes.
 """
 
 import contextlib
@@ -34,8 +34,8 @@ from baselines.common.saving.files import (
 class TableOutput:
     """Rows as tables of two columns: on the terminal, or in ``log.txt``.
 
-    Every output takes up after ``state``, what ``get_state`` of an earlier
-    process returned, or begins anew if that is None.
+    Every output continues from ``state``, as returned by ``get_state`` of an earlier
+    process, or starts a new file if that is None.
     """
 
     def __init__(self, folder, state=None):
@@ -71,15 +71,15 @@ class TerminalOutput(TableOutput):
         try:
             super().write_text(text)
         except OSError:
-            # Nobody reads any more, but the run goes on. What is not yet flushed would
-            # else be tried again when Python ends.
+            # Whatever read it is gone, but the run continues. Python would try to flush
+            # the rest again when it exits.
             os.dup2(os.open(os.devnull, os.O_WRONLY), self.file.fileno())
 
     def get_state(self):
         return None
 
     def close(self):
-        pass  # The terminal is not ours to close.
+        pass  # The terminal stays open.
 
 
 class CSVOutput:
@@ -182,10 +182,10 @@ class Logger:
         self.counts = defaultdict(int)
 
     def open(self, state=None):
-        """Creates folder and files, unless it is done already.
+        """Creates folder and files, unless that is done.
 
         Args:
-            state: from ``get_state``, to cut the files back to and go on.
+            state: from ``get_state``, if files are truncated to it and continued.
         """
         if self.outputs is not None:
             return
@@ -235,7 +235,7 @@ class Logger:
         if self.outputs is None:
             return
         outputs, self.outputs = self.outputs, None
-        # What is not yet written has been told of.
+        # What cannot be written was reported before.
         with contextlib.suppress(OSError):
             self.closed_at = {name: x.get_state() for name, x in outputs.items()}
         for output in outputs.values():
@@ -247,14 +247,14 @@ current = Logger(None, ["stdout"])
 
 
 def configure(dir=None, format_strs=None, config=None) -> None:
-    """Sets where rows go from here on.
+    """Sets where rows are written from now on.
 
     Args:
         dir: folder of the files; by default ``$OPENAI_LOGDIR``, or else a new
             one below the system's temporary folder.
         format_strs: names out of stdout, log, csv, json; by default
             ``$OPENAI_LOG_FORMAT`` (comma-separated), or else stdout,log,csv.
-        config: JSON values to keep in ``config.json``.
+        config: JSON values to store in ``config.json``.
 
     Raises:
         UserFileError: if the folder cannot be written.
@@ -289,14 +289,13 @@ def logkv(key, value):
 
 
 def logkv_mean(key, value):
-    """Adds a number to the row as the mean of all given for it since the last row."""
+    """Adds a number to a mean of the row, over all calls since the last row."""
     current.logkv_mean(key, value)
 
 
 def logkvs(row):
     """Adds a dict of numbers to the row."""
-    for key, value in row.items():
-        current.logkv(key, value)
+    current.row.update(row)
 
 
 def dumpkvs():
@@ -315,7 +314,7 @@ def log(*words):
 
 
 def warn(*words):
-    """Writes a line of warning, as ``log`` does."""
+    """Writes a warning, as ``log`` does."""
     current.log("warning:", *words)
 
 
@@ -325,17 +324,17 @@ def get_dir():
 
 
 def open_files():
-    """Creates the folder and its files now, instead of with the first row."""
+    """Creates the folder and its files now, not with the first row."""
     current.open()
 
 
 def get_state():
-    """Returns how far each file is written."""
+    """Returns how much has been written to each file."""
     return current.get_state()
 
 
 def set_state(state):
-    """Goes on with the files of an earlier process, cut back to ``get_state``.
+    """Continues the files of an earlier process, truncated to its ``get_state``.
 
     Raises:
         UserValueError: if something was written already.
@@ -349,7 +348,7 @@ def set_state(state):
 
 
 def close():
-    """Closes the files; what is written next goes on behind what is there."""
+    """Closes the files; if more is written later, it is appended."""
     current.close()
 
 
@@ -376,5 +375,5 @@ def plain(value):
 
 
 def format_value(value) -> str:
-    """Returns a number as the table shows it: integers whole, floats to 4 digits."""
+    """Returns a number as text: integers in full, floats to 4 digits."""
     return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,11 +1,13 @@
 """What test files share: the algorithms, an empty folder to run in."""
 
+import contextlib
 import importlib
 
 import pytest
 
 from baselines import logger
 from baselines.common.discovery import find_algorithm, find_defaults, list_algorithms
+from baselines.common.training import Run
 
 
 def pytest_addoption(parser):
@@ -65,6 +67,30 @@ def env_id(alg, learn):
     chosen = find_defaults(find_algorithm(alg), "small").get("env", {}).get("id")
     kinds = {kind.__name__ for kind in learn.actions}
     return chosen or ("CartPole-v1" if "Discrete" in kinds else "Pendulum-v1")
+
+
+class Killed(Exception):
+    pass
+
+
+@contextlib.contextmanager
+def killed_after(updates):
+    """Makes every training loop raise after so many updates, saving nothing more."""
+    original = Run.end_update
+    left = [updates]
+
+    def end_update(self, last):
+        original(self, last)
+        left[0] -= 1
+        if left[0] == 0:
+            raise Killed
+
+    Run.end_update = end_update
+    try:
+        with pytest.raises(Killed):
+            yield
+    finally:
+        Run.end_update = original
 
 
 @pytest.fixture

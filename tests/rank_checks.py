@@ -1,11 +1,12 @@
 """What two MPI ranks do: test_mpi.py starts this script by ``mpiexec -n 2``.
 
-One script, as most of the time goes into starting the processes: it makes the checks,
-trains with the command line that it is given, and trains again until rank 1 gets a
-SIGTERM.
+One script, because most of the time is spent on starting processes. It makes the
+checks; trains with the arguments of its command line; trains again until rank 1 gets a
+SIGTERM; and resumes that run until rank 1 is killed.
 """
 
 import os
+import shutil
 import signal
 import sys
 import threading
@@ -153,20 +154,38 @@ CHECKS = [
 ]
 
 
-def stop_after_a_checkpoint(folder):
-    """Sends SIGTERM to this process once the run in a folder has a checkpoint."""
-    while not list_manifests(os.path.join(folder, "checkpoints")):
-        time.sleep(0.002)
-    os.kill(os.getpid(), signal.SIGTERM)
+def signal_rank_1(number):
+    """Sends a signal to rank 1 once the run in "cut" has saved another checkpoint."""
+    before = list_manifests("cut/checkpoints")[-1:]
+
+    def wait_and_send():
+        while list_manifests("cut/checkpoints")[-1:] == before:
+            time.sleep(0.002)
+        os.kill(os.getpid(), number)
+
+    if mpi.rank == 1:
+        threading.Thread(target=wait_and_send).start()
+
+
+def report(text):
+    """Writes a line at once, which the other rank cannot split."""
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":
     with logger.scoped_configure("checks", []):
         for check in CHECKS:
             check()
-            sys.stdout.write(f"passed {check.__name__}\n")
-            sys.stdout.flush()
+            report(f"passed {check.__name__}")
     run.main([*sys.argv[1:], "--log_path=uninterrupted"])
-    if mpi.rank == 1:
-        threading.Thread(target=stop_after_a_checkpoint, args=["cut"]).start()
-    run.main([*sys.argv[1:], "--log_path=cut"])
+    signal_rank_1(signal.SIGTERM)
+    try:
+        run.main([*sys.argv[1:], "--log_path=cut"])
+    except SystemExit as stop:
+        report(f"exit status {stop.code}")
+    if mpi.rank == 0:
+        shutil.copytree("cut", "stopped")
+    mpi.wait()
+    signal_rank_1(signal.SIGKILL)
+    run.main(["--resume=cut"])

@@ -3,6 +3,7 @@
 ``pytest tests/test_algorithms.py --alg=my_pkg.my_alg`` holds one of your own to it.
 """
 
+import contextlib
 import csv
 import inspect
 import os
@@ -11,9 +12,10 @@ import re
 import gymnasium as gym
 import numpy as np
 import pytest
-from conftest import slow
+from conftest import killed_after, slow
 
 from baselines import logger
+from baselines.common import arguments as arg
 from baselines.common.declarations import declared_arguments
 from baselines.common.discovery import find_algorithm, find_defaults
 from baselines.common.envs import make_env, make_vec_env
@@ -21,6 +23,7 @@ from baselines.common.errors import UserTypeError, UserValueError
 from baselines.common.saving.checkpoints import list_manifests
 from baselines.common.saving.tensors import load_tensors
 from baselines.common.settings import parse
+from baselines.common.training import Run
 from baselines.common.vec_env import DummyVecEnv
 from baselines.run import main
 
@@ -80,7 +83,7 @@ def test_divergence_stops_training(learn, small, make, log_folder):
     """And writes no checkpoint of diverged weights."""
     rates = [name for name in declared_arguments(learn) if re.search(r"(^|_)lr$", name)]
     settings = dict(small, network="mlp", seed=0, total_timesteps=4000)
-    settings |= {name: 1e30 for name in rates}
+    settings |= dict.fromkeys(rates, 1e30)
     with pytest.raises(ArithmeticError) as stopped:
         learn(env=make(), checkpoint_interval=8, **settings)
     message = str(stopped.value)
@@ -110,16 +113,32 @@ def test_learn_takes_keywords_and_explains_them(learn):
             argument.check(argument.default)
 
 
+def functions_of_parts(learn, defaults):
+    """The functions that ``learn`` builds its parts by, with these defaults."""
+    for name, argument in declared_arguments(learn).items():
+        if part := argument.marker(arg.Part):
+            usual = ["mlp", "cnn"] if name == "network" else [argument.default]
+            for value in [defaults[name]] if name in defaults else usual:
+                yield part.find(value)
+
+
 @pytest.mark.parametrize("env_type", [*ENV_TYPES, "small"])
-def test_defaults_are_arguments_of_learn(alg, learn, env_type):
+def test_defaults_are_arguments_of_learn_and_its_parts(alg, learn, env_type):
     defaults = find_defaults(find_algorithm(alg), env_type)
     assert set(defaults.pop("env", {})) <= {"num_env", "id"}
-    declared = declared_arguments(learn)
-    for name in defaults.keys() & declared.keys():
-        declared[name].check(defaults[name])
-    # An argument of a network is refused by the command line if nothing takes it.
-    others = defaults.keys() - declared.keys()
-    assert not others or "network" in defaults or env_type != "small"
+    known = declared_arguments(learn)
+    for function in functions_of_parts(learn, defaults):
+        known = declared_arguments(function) | known
+    assert set(defaults) <= set(known), "keys that neither learn() nor its parts take"
+    for name, value in defaults.items():
+        known[name].check(value)
+
+
+def test_arguments_of_parts_have_a_meaning_and_a_range(learn):
+    for function in functions_of_parts(learn, {}):
+        for argument in declared_arguments(function).values():
+            assert argument.meaning, f"{argument.name} of {function.__name__}()"
+            argument.check(argument.default)
 
 
 def test_callback_is_called_at_even_intervals_and_stops(learn, small, env_id):
@@ -138,20 +157,49 @@ def test_callback_is_called_at_even_intervals_and_stops(learn, small, env_id):
     assert env.step(env.action_space.sample())[0].shape == env.observation_space.shape
 
 
-def test_same_seed_gives_the_same_rows(alg, small, env_id, tmp_path):
-    def rows(folder, seed):
-        folder = str(tmp_path / folder)
-        main(
-            f"--alg={alg} --env={env_id} --num_timesteps=1000 --num_env=2 "
-            f"--seed={seed} --log_path={folder}".split()
-            + flags(small)
-        )
-        return read_rows(folder), read_episodes(folder)
+@contextlib.contextmanager
+def watched_updates(batch_sizes):
+    """Collects the agent steps of each update."""
+    original = Run.end_update
 
-    first, again, other = rows("a", 3), rows("b", 3), rows("c", 4)
-    assert len(first[0]) > 3 or env_id == "Pendulum-v1"
-    assert first[0] and first == again
-    assert first != other
+    def end_update(self, last):
+        batch_sizes.append(self.batch_size)
+        original(self, last)
+
+    Run.end_update = end_update
+    try:
+        yield
+    finally:
+        Run.end_update = original
+
+
+def test_interrupted_run_goes_on_as_if_it_had_not_been(alg, small, env_id, tmp_path):
+    """So the same seed gives the same rows, too, and another seed others."""
+
+    def arguments(folder, seed=3):
+        words = f"--alg={alg} --env={env_id} --num_timesteps=1000 --num_env=2 "
+        words += (
+            f"--checkpoint_interval=100 --seed={seed} --log_path={tmp_path / folder}"
+        )
+        return words.split() + flags(small)
+
+    def results(folder):
+        tensors = load_tensors(tmp_path / folder / "model.safetensors")[0]
+        weights = {name: tensor.tobytes() for name, tensor in tensors.items()}
+        return read_rows(tmp_path / folder), read_episodes(tmp_path / folder), weights
+
+    batch_sizes = []
+    with watched_updates(batch_sizes):
+        main(arguments("whole"))
+    # Between two checkpoints, in the second half.
+    with killed_after(650 // batch_sizes[0]):
+        main(arguments("cut"))
+    main([f"--resume={tmp_path / 'cut'}"])
+    main(arguments("other", seed=4))
+    whole = results("whole")
+    assert len(whole[0]) > 1, "too few rows: give small() settings that log more often"
+    assert results("cut") == whole
+    assert results("other") != whole
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ def emulator(env_id, **kwargs):
 
 
 def skip_four(env, action):
-    """What one agent step has to be, made of plain frames.
+    """What one agent step has to be, computed from plain frames.
 
     Returns:
         the observation, summed reward, terminated, truncated.
@@ -100,7 +100,7 @@ def test_noop_reset_repeats_with_its_seed_and_ignores_the_global_generator():
     assert noop_counts(env, resets=20, seed=5) == first
 
 
-def test_noop_reset_shows_the_frame_after_the_noops():
+def test_noop_reset_returns_the_frame_after_the_noops():
     env, plain = NoopResetEnv(ActionLog(emulator(PONG))), emulator(PONG)
     obs, _ = env.reset(seed=1)
     plain.reset(seed=1)
@@ -109,7 +109,7 @@ def test_noop_reset_shows_the_frame_after_the_noops():
     np.testing.assert_array_equal(obs, expected)
 
 
-def test_noop_reset_never_hands_out_a_finished_game():
+def test_noop_reset_never_returns_a_finished_game():
     env = NoopResetEnv(ToyGame(terminate_after=3))
     env.reset(seed=0)
     assert {env.reset()[0][0] for _ in range(50)} == {0, 1, 2}
@@ -150,15 +150,15 @@ def test_max_and_skip_is_four_plain_frames(env_id, steps):
     assert games > 1 or env_id == PONG
 
 
-def test_max_and_skip_does_not_write_over_what_it_returned():
+def test_max_and_skip_does_not_overwrite_what_it_returned():
     env = MaxAndSkipEnv(emulator(PONG))
     env.reset(seed=0)
-    kept = [env.step(2)[0] for _ in range(20)]
-    copies = [obs.copy() for obs in kept]
+    frames = [env.step(2)[0] for _ in range(20)]
+    copies = [obs.copy() for obs in frames]
     for _ in range(5):
         env.step(3)
-    np.testing.assert_array_equal(kept, copies)
-    assert any((a != b).any() for a, b in zip(kept, kept[1:]))
+    np.testing.assert_array_equal(frames, copies)
+    assert any((a != b).any() for a, b in zip(frames, frames[1:]))
 
 
 def test_max_and_skip_sums_rewards_of_the_frames_in_between():
@@ -171,7 +171,7 @@ def test_max_and_skip_sums_rewards_of_the_frames_in_between():
     assert sum(rewards) <= -2
 
 
-def test_life_lost_ends_an_episode_and_the_game_goes_on():
+def test_life_lost_ends_an_episode_and_the_game_continues():
     env = EpisodicLifeEnv(make_atari(BREAKOUT))
     ale = env.unwrapped.ale
     rng = np.random.default_rng(0)
@@ -254,7 +254,7 @@ def test_fire_reset_presses_fire_and_the_third_action():
 
 
 @pytest.mark.parametrize(("end", "expected"), [(1, 0), (2, 0), (3, 2)])
-def test_fire_reset_never_hands_out_a_finished_game(end, expected):
+def test_fire_reset_never_returns_a_finished_game(end, expected):
     env = FireResetEnv(ToyGame(terminate_after=end))
     obs, _ = env.reset(seed=0)
     assert obs == [expected]
@@ -311,9 +311,9 @@ def test_stack_of_wrappers_has_deepminds_order():
 
 
 class Specification:
-    """What an agent has to see of a game, made of plain frames.
+    """The observations that an agent has to get, computed from plain frames.
 
-    The number of no-ops is told to it; everything else is its own.
+    Except for the number of no-ops, it does not depend on the wrappers.
     """
 
     def __init__(self, env_id, seed, max_frames=108_000):
@@ -352,7 +352,7 @@ class Specification:
 @pytest.mark.parametrize(
     ("env_id", "max_frames"), [(BREAKOUT, 108_000), ("MsPacmanNoFrameskip-v4", 1_001)]
 )
-def test_agent_sees_the_specification_and_monitor_whole_games(
+def test_observations_are_the_specification_and_monitor_records_full_games(
     monkeypatch, env_id, max_frames
 ):
     monkeypatch.setattr(atari_wrappers, "MAX_FRAMES", max_frames)
@@ -388,12 +388,12 @@ def test_agent_sees_the_specification_and_monitor_whole_games(
         assert results[2] and sum(scores) > clipped > 0
 
 
-def test_a_game_is_capped_at_108000_frames():
+def test_a_game_is_limited_to_108000_frames():
     env = make_env(PONG)
     assert env.unwrapped.ale.getInt("max_num_frames_per_episode") == 108_000
 
 
-def test_the_cap_cuts_a_game_short_and_does_not_end_it(monkeypatch):
+def test_the_limit_truncates_a_game_and_does_not_terminate_it(monkeypatch):
     monkeypatch.setattr(atari_wrappers, "MAX_FRAMES", 202)
     env = make_atari(BREAKOUT)
     env.reset(seed=0)
@@ -435,7 +435,7 @@ def test_a_game_that_skips_frames_itself_is_refused(env_id):
         make_env(env_id)
 
 
-def test_frame_stack_shows_the_last_four_frames():
+def test_frame_stack_returns_the_last_four_frames():
     env = make_env(BREAKOUT, seed=0, wrapper_kwargs={"frame_stack": True})
     plain = make_env(BREAKOUT, seed=0)
     rng = np.random.default_rng(0)

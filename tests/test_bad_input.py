@@ -1,6 +1,6 @@
-"""Wrong environments and wrong files: one sentence each, and nothing is left behind.
+"""Wrong environments and damaged files: one line each, and no files are written.
 
-Wrong command lines are in test_run.py, wrong arguments beside what takes them.
+Wrong command lines are in test_run.py, wrong arguments where they are used.
 """
 
 import contextlib
@@ -37,12 +37,12 @@ def files_here():
 
 
 @contextlib.contextmanager
-def one_sentence(*words, unchanged=True):
-    """Asserts that a UserError of one line says all words, and that files stay.
+def one_line_error(*words, unchanged=True):
+    """Asserts that the block raises a UserError of one line with all words.
 
     Args:
         words: of the message.
-        unchanged: whether files stay as they are; else no more than which there are.
+        unchanged: whether no file may change; if false, only none may be new or gone.
     """
     before = files_here()
     with pytest.raises(UserError) as error:
@@ -99,11 +99,11 @@ ENVIRONMENTS = {
     "no step": (lambda: Broken(step=17), ["step() returned 17"]),
     "first shape": (
         lambda: Broken(first=np.zeros(3, np.float32)),
-        ["reset() gave the observation of shape (3,)", "Box", "(2,)"],
+        ["reset() returned the observation of shape (3,)", "Box", "(2,)"],
     ),
     "shape that would spread": (
         lambda: Broken(step={0: np.zeros(1, np.float32)}),
-        ["step() gave the observation of shape (1,)", "(step 1 of an episode)"],
+        ["step() returned the observation of shape (1,)", "(step 1 of an episode)"],
     ),
     "number for a vector": (lambda: Broken(step={0: 0.5}), ["the observation 0.5"]),
     "no observation": (lambda: Broken(step={0: None}), ["the observation None"]),
@@ -145,7 +145,7 @@ ENVIRONMENTS = {
     ),
     "part of another shape": (
         lambda: Broken(spaces.Dict(PARTS), {"a": 1, "b": np.zeros(3)}),
-        ["reset(), part 'b', gave", "of shape (3,)", "(2,)"],
+        ["reset(), part 'b', returned", "of shape (3,)", "(2,)"],
     ),
     "Tuple too short": (
         lambda: Broken(spaces.Tuple([BOX, BOX]), (GOOD,)),
@@ -153,9 +153,9 @@ ENVIRONMENTS = {
     ),
     "space that changes": (
         lambda: Broken(later=spaces.Box(-1, 1, (5,))),
-        ["its space was Box", "(2,)", "(5,)", "after reset()"],
+        ["reset() changed its space from Box", "(2,)", "(5,)"],
     ),
-    "actions that change": (GrowingActions, ["was Discrete(2) and is Discrete(3)"]),
+    "actions that change": (GrowingActions, ["from Discrete(2) to Discrete(3)"]),
     "NaN reward": (lambda: Broken(step={1: np.nan}), ["the reward nan", "finite"]),
     "infinite reward": (lambda: Broken(step={1: -np.inf}), ["the reward -inf"]),
     "huge reward": (lambda: Broken(step={1: 10**400}), ["the reward 1000", "finite"]),
@@ -174,15 +174,21 @@ ENVIRONMENTS = {
     ),
     "no end": (lambda: Broken(step={3: None}), ["truncated None", "true or false"]),
     "end of another kind": (lambda: Broken(step={2: 0.5}), ["terminated 0.5"]),
-    "no information": (lambda: Broken(step={4: None}), ["step() gave the info None"]),
-    "list of information": (lambda: Broken(step={4: []}), ["step() gave the info []"]),
+    "no information": (
+        lambda: Broken(step={4: None}),
+        ["returned the info None"],
+    ),
+    "list of information": (
+        lambda: Broken(step={4: []}),
+        ["returned the info []"],
+    ),
 }
 
 
 @pytest.mark.parametrize("kind", ENVIRONMENTS)
 def test_environment_that_breaks_the_contract(kind):
     make, words = ENVIRONMENTS[kind]
-    with one_sentence("cannot be used:", *words):
+    with one_line_error("cannot be used:", *words):
         env = as_vec_env(make(), seed=0)
         env.reset()
         env.step([0])
@@ -192,7 +198,7 @@ def test_environment_that_breaks_the_contract(kind):
 def test_broken_environment_among_others_in_workers(kind):
     make, words = ENVIRONMENTS[kind]
     with (
-        one_sentence("cannot be used:", *words),
+        one_line_error("cannot be used:", *words),
         SubprocVecEnv([Broken, make], num_workers=2) as env,
     ):
         env.reset()
@@ -218,8 +224,8 @@ def test_broken_environment_by_its_name(capfd, monkeypatch):
     assert err.count("\n") == 1
 
 
-def test_what_gymnasium_allows_is_taken():
-    """Types near to the space's, loose bounds, flags and rewards of NumPy."""
+def test_what_gymnasium_allows_is_accepted():
+    """Types similar to the space's, values outside bounds, NumPy flags and rewards."""
     results = {0: [7, 8], 1: np.int64(1), 2: np.bool_(False), 3: np.array(0)}
     for env in (
         Broken(spaces.Box(-1, 1, (2,)), step=results),
@@ -249,11 +255,11 @@ def test_numbers_of_a_gymnasium_vector_env(place, name):
         gym.vector.SyncVectorEnv([CounterEnv, Bad], autoreset_mode=same_step)
     )
     env.reset()
-    with one_sentence(f"environment 1 cannot be used: it gave a {name}", "finite"):
+    with one_line_error(f"environment 1 cannot be used: its {name} is not finite"):
         env.step([0, 0])
 
 
-def test_an_environment_that_raises_here_is_told_by_its_index():
+def test_an_environment_that_raises_in_this_process_is_named_by_its_index():
     class Failing(CounterEnv):
         def step(self, action):
             raise RuntimeError("the gearbox is on fire")
@@ -279,7 +285,7 @@ def write(path, content):
 
 
 def edited(path, **changes):
-    """Changes keys of a JSON file, wherever they are in its first two levels."""
+    """Changes keys of a JSON file, in its first two levels."""
     config = json.loads(Path(path).read_text())
     for level in (config, *(v for v in config.values() if isinstance(v, dict))):
         level.update({k: v for k, v in changes.items() if k in level})
@@ -293,7 +299,7 @@ def added(path, **settings):
 
 
 def both(change, pattern):
-    """Does the same to the files of both checkpoints."""
+    """Applies a change to the files of both checkpoints."""
     for path in list(Path("cut/checkpoints").glob(pattern)):
         change(path)
 
@@ -305,7 +311,7 @@ def flip(path):
 
 
 def outside(path):
-    """Lets a manifest name a file that is not in its folder."""
+    """Makes a manifest name a file that is not in its folder."""
     files = json.loads(path.read_text())["files"]
     write(path, {"files": {f"../../{k}": v for k, v in files.items()}, "segments": {}})
 
@@ -326,8 +332,8 @@ HOSTILE_RUNS = {
         ["its format is 1, not 3"],
     ),
     "config of another kind": (lambda: edited(CONFIG, ranks="x"), ["is damaged"]),
-    "config with an odd place": (lambda: edited(CONFIG, env=5), ["is damaged"]),
-    "config with too much": (lambda: added(CONFIG, env="x"), ["is damaged"]),
+    "config with another type of env": (lambda: edited(CONFIG, env=5), ["is damaged"]),
+    "config with an unknown setting": (lambda: added(CONFIG, env="x"), ["is damaged"]),
     "config that is a pipe": (
         lambda: (os.unlink(CONFIG), os.mkfifo(CONFIG)),
         ["there is no run to resume in cut"],
@@ -375,8 +381,8 @@ HOSTILE_RUNS = {
 
 
 @pytest.fixture(scope="module")
-def whole_run(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("whole")
+def undamaged_run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("undamaged")
     arguments = "--alg=a2c --env=CartPole-v1 --num_env=2 --num_timesteps=400 --seed=0"
     arguments += f" --checkpoint_interval=200 --log_interval=5 --log_path={folder}"
     run.main(arguments.split())
@@ -385,12 +391,12 @@ def whole_run(tmp_path_factory):
 
 
 @pytest.mark.parametrize("kind", HOSTILE_RUNS)
-def test_damaged_run_is_refused(kind, whole_run):
+def test_damaged_run_is_refused(kind, undamaged_run):
     damage, words = HOSTILE_RUNS[kind]
-    shutil.copytree(whole_run, "cut")
+    shutil.copytree(undamaged_run, "cut")
     damage()
-    # What the log was is known only after the environments have taken theirs up.
-    with one_sentence(*words, unchanged="missing or shorter" not in words[0]):
+    # The log is restored last, after the environments have truncated their files.
+    with one_line_error(*words, unchanged="missing or shorter" not in words[0]):
         run.run(["--resume=cut", "--num_timesteps=500"])
 
 
@@ -464,8 +470,8 @@ def little_more_memory(size):
         resource.setrlimit(resource.RLIMIT_AS, limits)
 
 
-def test_damaged_checkpoints_are_refused_or_read_right(whole_run):
-    shutil.copytree(whole_run, "cut")
+def test_damaged_checkpoints_are_refused_or_read_correctly(undamaged_run):
+    shutil.copytree(undamaged_run, "cut")
     (*_, manifest) = list_manifests("cut/checkpoints")
     data = Path(manifest.replace(".json", ".safetensors"))
     tensors, metadata = load_checkpoint(manifest)
@@ -484,18 +490,18 @@ def test_damaged_checkpoints_are_refused_or_read_right(whole_run):
             else:
                 found = {name: value.tobytes() for name, value in tensors.items()}
                 assert (found, metadata) == right
-        # Of a manifest, only the checksum of this file counts here.
+        # Only one checksum of the manifest is of the file that is read here.
         assert refused == 200 if path == data else refused > 50
         path.write_bytes(good)
 
 
 @pytest.mark.parametrize("kind", ["folder", "device", "link to none", "link to text"])
-def test_what_is_no_model_file_is_refused(kind):
+def test_other_files_than_models_are_refused(kind):
     os.mkdir("folder")
     Path("text").write_text("root:x:0:0")
     os.symlink("gone", "link to none")
     os.symlink("text", "link to text")
     path = "/dev/zero" if kind == "device" else kind
     words = "not a saved model" if kind == "link to text" else "no saved model at"
-    with one_sentence(words):
+    with one_line_error(words):
         some_policy().load(path)

@@ -1,4 +1,4 @@
-"""Environments by id: their kinds, seeds, and what is refused."""
+"""Environments by id: their types, seeds, and what is refused."""
 
 import subprocess
 import sys
@@ -34,7 +34,7 @@ from baselines.common.vec_env import DummyVecEnv, VecMonitor
         ("toy_envs:CounterByClass-v0", "toy_envs"),
     ],
 )
-def test_kind_of_an_environment(env_id, env_type):
+def test_type_of_an_environment(env_id, env_type):
     assert find_env_type(find_spec(env_id)) == env_type
 
 
@@ -52,7 +52,7 @@ def test_unknown_environment_names_the_nearest(env_id, nearest):
         find_spec(env_id)
 
 
-def test_unknown_environment_near_to_nothing_guesses_nothing():
+def test_unknown_environment_without_a_similar_one_has_no_suggestion():
     with pytest.raises(UserValueError) as error:
         find_spec("qqqqqqqqqqqq")
     assert "'qqqqqqqqqqqq'" in str(error.value)
@@ -64,13 +64,13 @@ def test_module_that_does_not_exist_is_named():
         find_spec("no_such_module:Mine-v0")
 
 
-def test_withdrawn_environment_is_a_mistake_of_the_user():
+def test_outdated_environment_is_a_user_error():
     with pytest.raises(UserError, match="Reacher-v2"):
         make_env("Reacher-v2")
 
 
 @pytest.mark.parametrize("name", ["CounterByName-v0", "CounterByClass-v0"])
-def test_environment_of_your_own_in_workers(name):
+def test_custom_environment_in_workers(name):
     kwargs = {"terminate_after": 4}
     with make_vec_env(f"toy_envs:{name}", num_env=2, env_kwargs=kwargs) as venv:
         assert venv.reset().tolist() == [[0], [0]]
@@ -82,16 +82,16 @@ def test_environment_of_your_own_in_workers(name):
 
 
 def trajectory(env, steps=120):
-    """Everything that an environment gives under fixed actions."""
+    """Everything that an environment returns for fixed actions."""
     rng = np.random.default_rng(0)
     obs, _ = env.reset()
-    seen = [obs]
+    rows = [obs]
     for _ in range(steps):
         obs, reward, terminated, truncated, _ = env.step(int(rng.integers(2)))
         if terminated or truncated:
             obs, _ = env.reset()
-        seen.append(np.append(obs, [reward, terminated, truncated]))
-    return np.concatenate([np.ravel(row) for row in seen])
+        rows.append(np.append(obs, [reward, terminated, truncated]))
+    return np.concatenate([np.ravel(row) for row in rows])
 
 
 @pytest.mark.parametrize("env_id", ["CartPole-v1", "FrozenLake-v1"])
@@ -120,7 +120,7 @@ def test_seed_reaches_the_action_space():
     assert draw(1) == draw(1) != draw(2)
 
 
-def test_environments_of_a_vec_env_are_seeded_apart():
+def test_environments_of_a_vec_env_have_different_seeds():
     def start(**kwargs):
         with make_vec_env("CartPole-v1", num_workers=1, **kwargs) as venv:
             return venv.reset()
@@ -160,7 +160,7 @@ def test_wrapper_arguments_are_for_games_only():
         make_env("CartPole-v1", wrapper_kwargs={"frame_stack": True})
 
 
-def test_gymnasium_env_gets_one_place_and_a_monitor():
+def test_gymnasium_env_becomes_a_vec_env_with_a_monitor():
     venv = as_vec_env(gym.make("CartPole-v1", max_episode_steps=3), seed=4)
     assert isinstance(venv, VecMonitor) and isinstance(venv.unwrapped, DummyVecEnv)
     again = as_vec_env(gym.make("CartPole-v1", max_episode_steps=3), seed=4)
@@ -189,7 +189,7 @@ def test_gymnasium_vector_env_gets_a_monitor():
         as_vec_env(default)
 
 
-def test_vec_env_stays_as_it_is():
+def test_vec_env_is_returned_unchanged():
     venv = DummyVecEnv([CounterEnv])
     assert as_vec_env(venv) is venv
 
@@ -201,7 +201,7 @@ def test_vec_env_stays_as_it_is():
     assert as_vec_env(venv) is venv
 
 
-def test_environment_of_the_old_api_is_refused_with_the_remedy():
+def test_environment_of_the_old_api_is_refused_with_advice():
     class OldEnv:
         def reset(self):
             return 0
@@ -215,7 +215,7 @@ def test_environment_of_the_old_api_is_refused_with_the_remedy():
     assert "gymnasium" in str(error.value) and "shimmy" in str(error.value)
 
 
-def test_id_instead_of_an_environment_is_refused_with_the_remedy():
+def test_id_instead_of_an_environment_is_refused_with_advice():
     with pytest.raises(UserTypeError, match="make_vec_env"):
         as_vec_env("CartPole-v1")
 
@@ -223,7 +223,7 @@ def test_id_instead_of_an_environment_is_refused_with_the_remedy():
 @pytest.mark.parametrize(
     ("env", "received"), [(None, "NoneType"), (CounterEnv, "CounterEnv")]
 )
-def test_what_is_no_environment_is_named(env, received):
+def test_type_of_what_is_not_an_environment_is_named(env, received):
     with pytest.raises(UserTypeError, match=received) as error:
         as_vec_env(env)
     assert "old gym" not in str(error.value)
@@ -304,7 +304,7 @@ def test_image_among_parts_is_named():
         ("atari", 4, 1, False),
     ],
 )
-def test_workers_only_where_they_pay_off(
+def test_workers_only_where_they_save_time(
     env_type, num_env, cores, expected, monkeypatch
 ):
     monkeypatch.setattr("baselines.common.mpi.available_cores", lambda: cores)

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import import_learn, is_preset
+from conftest import is_preset
 
 import baselines
 from baselines.common.discovery import list_algorithms
@@ -62,15 +62,6 @@ def test_algorithms_do_not_import_each_other_and_nothing_imports_them():
             if path.parts[0] not in (name, *presets):
                 package = f"baselines.{name}."
                 assert not any(f"{x}.".startswith(package) for x in imported), path
-
-
-def test_a_preset_is_its_settings_alone():
-    for name in filter(is_preset, list_algorithms()):
-        learn = import_learn(name)
-        assert learn.settings
-        statements = ast.parse((PACKAGE / name / f"{name}.py").read_text()).body
-        kinds = {type(statement) for statement in statements}
-        assert kinds <= {ast.Expr, ast.Import, ast.ImportFrom, ast.Assign}, name
 
 
 def test_run_and_common_name_no_algorithm():

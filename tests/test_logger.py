@@ -51,7 +51,7 @@ def test_csv_has_a_header_and_a_row_each():
         assert file.read() == "a,b\n1.5,2\n-3e-07,4\n"
 
 
-def test_late_column_loses_no_row():
+def test_new_column_loses_no_row():
     logger.configure("log", ["csv"])
     rows = [{"a": 1}, {"a": 2, "c": 3}, {"c": 4}, {"b": 5, "a": 6}, {"a": 7}]
     for count, row in enumerate(rows, start=1):
@@ -71,7 +71,7 @@ def test_json_has_an_object_a_line():
     assert rows == [{"a": 1, "b": 0.5}, {"c": 2}]
 
 
-def test_table_shows_whole_integers_and_short_floats(capsys):
+def test_table_has_full_integers_and_short_floats(capsys):
     logger.configure("log", ["stdout", "log"])
     write(
         {
@@ -105,7 +105,7 @@ def test_text_goes_to_the_terminal_and_log_txt_only(capsys):
     assert os.path.getsize("log/progress.json") == 0
 
 
-def test_a_row_is_handed_back_and_forgotten():
+def test_a_row_is_returned_and_cleared():
     logger.configure("log", ["json"])
     logger.logkv("a", np.float64(1))
     logger.record_tabular("b", 2)
@@ -137,7 +137,7 @@ def test_folder_and_formats_by_environment_variables(monkeypatch):
     assert sorted(os.listdir("from_variable")) == ["log.txt", "progress.json"]
 
 
-def test_arguments_win_over_environment_variables(monkeypatch):
+def test_arguments_override_environment_variables(monkeypatch):
     monkeypatch.setenv("OPENAI_LOGDIR", "from_variable")
     monkeypatch.setenv("OPENAI_LOG_FORMAT", "json,log")
     logger.configure("from_argument", ["csv"])
@@ -160,7 +160,7 @@ def test_default_is_a_new_temporary_folder(monkeypatch, capsys, tmp_path):
     assert logger.get_dir() != first
 
 
-def test_home_is_understood_in_a_folder(monkeypatch, tmp_path):
+def test_home_folder_is_expanded(monkeypatch, tmp_path):
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     logger.configure("~/log", [])
     assert logger.get_dir() == str(tmp_path / "home" / "log")
@@ -230,7 +230,7 @@ def test_configure_closes_what_was_before():
         assert (first.read(), second.read()) == ('{"a": 1}\n', '{"a": 2}\n')
 
 
-def test_scoped_configure_logs_elsewhere_for_a_while():
+def test_scoped_configure_logs_to_another_folder_inside_the_block():
     logger.configure("outer", ["json"])
     write({"a": 1})
     with logger.scoped_configure("inner", ["json"]):
@@ -245,7 +245,7 @@ def test_scoped_configure_logs_elsewhere_for_a_while():
         assert file.read() == '{"a": 2}\n'
 
 
-def test_scoped_configure_ends_after_an_error_as_well():
+def test_scoped_configure_is_undone_after_an_error_as_well():
     outer = logger.current
     with pytest.raises(ZeroDivisionError), logger.scoped_configure("inner", []):
         raise ZeroDivisionError

@@ -29,8 +29,8 @@ def compiled_and_plain(fn):
 
 
 def test_n_step_returns():
-    # One environment goes on, one ends at its second step, one is cut short
-    # there in a state worth 4.
+    # One environment continues, one terminates at its second step, one is truncated
+    # there in a state of value 4.
     rewards = np.array([[1, 1, 1], [2, 2, 2], [3, 3, 3]], np.float32)
     dones = np.array([[0, 0, 0], [0, 1, 1], [0, 0, 0]], bool)
     next_values = np.array([[9, 9, 9], [9, 0, 4], [8, 8, 8]], np.float32)
@@ -146,7 +146,7 @@ def test_shapes_of_every_distribution(space):
     assert distribution.entropy(params).shape == (5,)
 
 
-def test_clip_actions_keeps_to_the_bounds_of_a_box():
+def test_clip_actions_clips_to_the_bounds_of_a_box():
     space = spaces.Box(np.array([-1, 0], np.float32), np.array([1, 2], np.float32))
     actions = np.array([[-3, -3], [0.5, 9]], np.float32)
     np.testing.assert_array_equal(clip_actions(actions, space), [[-1, 0], [0.5, 2]])
@@ -163,8 +163,8 @@ def test_unsupported_action_space_is_named(space):
 
 
 def test_gae():
-    # As above: one goes on, one ends at its second step, one is cut short there
-    # in a state worth 6. All values are 1, and 4 after the last step.
+    # As above: one continues, one terminates at its second step, one is truncated there
+    # in a state of value 6. All values are 1, and 4 after the last step.
     rewards = np.array([[1, 1, 1], [2, 2, 2], [3, 3, 3]], np.float32)
     dones = np.array([[0, 0, 0], [0, 1, 1], [0, 0, 0]], bool)
     values = np.ones((3, 3), np.float32)
@@ -306,7 +306,7 @@ def test_value_and_grad():
         np.testing.assert_allclose(gradients[0], [12.0])
 
 
-def test_compiled_functions_know_structures_apart():
+def test_compiled_functions_distinguish_structures():
     fn = backend.compile(lambda x: 2 * x.get("a", 0) + 3 * x.get("b", 0), [])
     one = np.float32(1)
     assert [float(fn({"a": one})), float(fn({"b": one})), float(fn({"a": 1.0}))] == [
@@ -336,7 +336,7 @@ def test_adam():
     np.testing.assert_allclose(variable[1], -1.9 - 0.1 * m / v**0.5, rtol=1e-5)
 
 
-def test_scan_takes_slices_in_turn_and_keeps_what_they_write():
+def test_scan_takes_slices_in_turn_and_variables_carry_over():
     variable = keras.Variable([1.0])
 
     def fn(x, y):
@@ -377,6 +377,6 @@ def test_schedules_as_text(value, half_way):
         ("linear:inf", "received 'linear:inf'"),
     ],
 )
-def test_what_is_no_schedule_is_named(value, words):
+def test_invalid_schedule_is_named(value, words):
     with pytest.raises(UserValueError, match=words):
         make_schedule(value, name="lr")

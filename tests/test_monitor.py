@@ -14,7 +14,7 @@ from baselines.common.vec_env import DummyVecEnv, VecMonitor
 
 @pytest.fixture
 def clock(monkeypatch):
-    """A clock that stands still until it is moved by ``clock.now += seconds``."""
+    """A clock that changes only by ``clock.now += seconds``."""
 
     class Clock:
         now = 100.5
@@ -133,7 +133,7 @@ def test_allowed_early_reset_drops_the_unfinished_episode(tmp_path):
     assert [row.rpartition(",")[0] for row in rows] == ["6.0,3"]
 
 
-def test_monitor_changes_nothing_of_a_step():
+def test_monitor_does_not_change_a_step():
     env, plain = Monitor(CounterEnv(truncate_after=2), None), CounterEnv(None, 2)
     assert env.reset(seed=3) == plain.reset(seed=3)
     for _ in range(2):

@@ -18,7 +18,7 @@ HERE = os.path.dirname(__file__)
 FLAT = spaces.Box(-np.inf, np.inf, (3,), np.float32)
 
 
-def test_moments_of_batches_are_those_of_all():
+def test_moments_of_batches_are_those_of_all_samples():
     rng = np.random.default_rng(0)
     batches = [rng.normal(5, 3, size=(n, 2)) for n in (1, 7, 100, 3)]
     moments = RunningMoments((2,))
@@ -62,16 +62,16 @@ def test_rewards_are_divided_by_the_deviation_of_the_discounted_return():
     env = VecNormalize(Scripted(), ob=False, gamma=0.5, epsilon=0)
     env.reset()
     # Returns 1, 2; then 3.5, 5; then 5 + 1.75 and, after the end, 6 alone.
-    seen = [1, 2, 3.5, 5, 6.75, 6]
+    returns = [1, 2, 3.5, 5, 6.75, 6]
     for n, rewards in ((2, [1, 2]), (4, [3, 4]), (6, [5, 6])):
         obs, scaled, _, _ = env.step([0, 0])
-        np.testing.assert_allclose(scaled, rewards / np.std(seen[:n]), rtol=1e-6)
+        np.testing.assert_allclose(scaled, rewards / np.std(returns[:n]), rtol=1e-6)
         np.testing.assert_array_equal(obs, [[0], [4]])
 
 
 def test_observations_are_normalised_and_clipped():
     env = VecNormalize(Scripted(), ret=False, clipob=3.0, epsilon=0)
-    # Mean 2 and deviation 2, now and for good.
+    # Mean 2 and deviation 2, which more of the same does not change.
     np.testing.assert_allclose(env.reset(), [[-1], [1]])
     env.step([0, 0])
     obs, rewards, dones, infos = env.step([0, 0])
@@ -80,18 +80,18 @@ def test_observations_are_normalised_and_clipped():
     np.testing.assert_array_equal(rewards, [3, 4])
 
 
-def test_rewards_are_clipped_and_returns_begin_anew_with_reset():
+def test_rewards_are_clipped_and_reset_clears_returns():
     env = VecNormalize(Scripted(), ob=False, gamma=0.5, epsilon=0, cliprew=1.5)
     env.reset()
     np.testing.assert_allclose(env.step([0, 0])[1], [1.5, 1.5])  # not 2 and 4
     env.step([0, 0])
     env.reset()
     env.step([0, 0])
-    seen = [1, 2, 3.5, 5, 1, 2]
-    np.testing.assert_allclose(env.ret_rms.var, np.var(seen))
+    returns = [1, 2, 3.5, 5, 1, 2]
+    np.testing.assert_allclose(env.ret_rms.var, np.var(returns))
 
 
-def test_statistics_rest_while_not_training():
+def test_statistics_do_not_change_while_not_training():
     env = VecNormalize(Scripted(), epsilon=0)
     env.reset()
     env.training = False
@@ -100,7 +100,7 @@ def test_statistics_rest_while_not_training():
     assert (env.ob_rms.get_state(), env.ret_rms.get_state()) == before
 
 
-def test_state_goes_on_in_another_instance():
+def test_state_is_restored_in_another_instance():
     def make():
         return VecNormalize(DummyVecEnv([lambda: gym.make("Pendulum-v1")]))
 
@@ -123,7 +123,7 @@ def make_policy(**changes):
 ACTIONS = dict(action_space=spaces.Box(-1, 1, (2,)), algorithm="x.y")
 
 
-def test_model_normalises_what_it_was_shown():
+def test_model_normalises_by_what_it_observed():
     policy = make_policy()
     obs = np.random.default_rng(0).normal(50, 7, (400, 3)).astype(np.float32)
     policy.observe(obs[:100].reshape(10, 10, 3))

@@ -117,6 +117,9 @@ def test_actor_and_critics(distribution, space, network, tmp_path):
     np.testing.assert_array_equal(actions, other.step(obs, deterministic=True)[0])
 
 
-def test_squashed_actions_need_bounds():
-    with pytest.raises(UserTypeError, match="needs finite bounds"):
-        Deterministic(spaces.Box(-np.inf, np.inf, (2,)))
+@pytest.mark.parametrize(
+    "space", [spaces.Box(-np.inf, np.inf, (2,)), spaces.Box(0, 5, (2,), np.int32)]
+)
+def test_squashed_actions_need_floats_with_bounds(space):
+    with pytest.raises(UserTypeError, match="with finite bounds"):
+        Deterministic(space)

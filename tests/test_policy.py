@@ -45,7 +45,7 @@ def test_largest_input_of_the_first_convolution_is_one(make):
         assert float(peak.peak) == 1.0
 
 
-def test_observations_without_their_first_axis_are_told():
+def test_observations_without_their_first_axis_are_refused():
     policy = Policy(FLAT, ACTIONS, "mlp")
     for act in (policy.step, policy.value):
         with pytest.raises(UserValueError, match=r"2 axes; received shape \(3,\)"):
@@ -83,7 +83,7 @@ def test_frames_go_to_the_compiled_functions_as_uint8(monkeypatch):
 
     monkeypatch.setattr(backend, "compile", spy)
     learn(env=white_image_env(), network="cnn", total_timesteps=4, nsteps=2)
-    # Two updates, each of two steps, one value of the last state, one training.
+    # Two updates, each of two steps, the value of the last state and one training.
     assert dtypes == ["uint8"] * 8
 
 
@@ -105,7 +105,7 @@ def test_size_of_networks(network, parameters):
     assert policy.parts["network"].count_params() == parameters
 
 
-def test_conv_only_keeps_the_border():
+def test_conv_only_pads_the_border():
     policy = Policy(IMAGE, ACTIONS, "conv_only")
     assert policy.parts["pi"].input_spec.axes[-1] == 7744  # 11 x 11 x 64
 
@@ -124,7 +124,7 @@ def test_weights_are_orthogonal_with_the_gains_of_openai_baselines():
         assert not np.asarray(layer.bias).any()
 
 
-def test_every_network_survives_a_channels_first_configuration(monkeypatch):
+def test_every_network_works_under_a_channels_first_configuration(monkeypatch):
     monkeypatch.setattr(keras.config, "image_data_format", lambda: "channels_first")
     keras.config.set_image_data_format("channels_first")
     space = spaces.Box(0, 255, (44, 44, 4), np.uint8)
@@ -136,7 +136,7 @@ def test_every_network_survives_a_channels_first_configuration(monkeypatch):
         keras.config.set_image_data_format("channels_last")
 
 
-def test_step_gives_one_row_an_environment():
+def test_step_returns_one_row_per_environment():
     policy = Policy(FLAT, ACTIONS, "mlp", seed=0)
     obs = np.zeros((5, 3), np.float32)
     actions, values, states, neglogps = policy.step(obs)
@@ -184,7 +184,7 @@ def test_discrete_observations_become_one_hot():
         (FLAT, "no_such_module:cnn", "no_such_module"),
     ],
 )
-def test_network_that_does_not_fit_is_named(space, network, words):
+def test_network_that_cannot_be_used_is_named(space, network, words):
     with pytest.raises(UserValueError, match=words):
         Policy(space, ACTIONS, network)
 
@@ -246,7 +246,7 @@ def test_saved_model_acts_the_same_after_loading(tmp_path):
         (dict(value_network="copy"), "another network"),
     ],
 )
-def test_model_of_something_else_is_refused(tmp_path, changes, words):
+def test_model_of_another_run_is_refused(tmp_path, changes, words):
     path = tmp_path / "model"
     some_policy().save(path)
     with pytest.raises(UserValueError, match=words):

@@ -1,4 +1,4 @@
-"""Replay memory against a plain history of everything that was played."""
+"""Replay memory against a plain history of all steps."""
 
 import sys
 import time
@@ -24,7 +24,7 @@ def floats(*values):
 
 
 class History:
-    """Plays random episodes into a buffer, and remembers all of them whole."""
+    """Stores random episodes in a buffer, and all their steps in a list."""
 
     def __init__(self, buffer, num_envs, stack, shape, seed=0):
         self.buffer = buffer
@@ -64,7 +64,7 @@ class History:
             self.buffer.check_valid()
 
     def transition(self, row, env, n_step, gamma):
-        """Returns what should be drawn: obs, action, return, next_obs, discount."""
+        """Returns the expected obs, action, return, next_obs, discount."""
         obs, action = self.steps[row][0][env], self.steps[row][1][env]
         total, discount = 0.0, 1.0
         for k in range(row, min(row + n_step, len(self.steps))):
@@ -122,7 +122,7 @@ def test_every_transition_is_that_of_the_history(
         assert batch.discounts[i] == pytest.approx(discount)
         if next_obs is not None:
             np.testing.assert_array_equal(batch.next_obs[i], next_obs)
-    # Everything that is there can come, the newest step included.
+    # Every stored transition can be sampled, the newest step included.
     rows = range(max(0, steps - 20), steps)
     assert drawn == {(row, env) for row in rows for env in range(num_envs)}
 
@@ -141,7 +141,7 @@ def test_returns_of_three_steps_across_both_kinds_of_end():
     returns = [5.23, 4.7, 3, 13.36, 10.4, 6, 7]
     np.testing.assert_allclose(batch.returns[0], returns, rtol=1e-6)
     # Nothing follows a true end; 0.9^3, 0.9^2 and 0.9 of what a time limit cut off;
-    # 0.9 behind the newest step.
+    # 0.9 after the newest step.
     discounts = [0, 0, 0, 0.729, 0.81, 0.9, 0.9]
     np.testing.assert_allclose(batch.discounts[0], discounts, rtol=1e-6)
     np.testing.assert_array_equal(batch.next_obs[0, 3:, 0], [7.5, 7.5, 7.5, 7])
@@ -162,7 +162,7 @@ def test_restored_from_segments_and_state(kind, monkeypatch):
                 segments[number] = buffer.get_segment(number)
         segments = {number: segments[number] for number in buffer.segments()}
         state = buffer.get_state()
-        # What is played afterwards must not change what was taken.
+        # Later steps must not change what was returned.
         expected = [buffer.sample(3, 8) for _ in range(3)] if steps else []
         again = make(*arguments)
         for arrays in segments.values():
@@ -178,21 +178,21 @@ def test_segments_are_never_changed(monkeypatch):
     monkeypatch.setattr("baselines.common.replay_buffer.SEGMENT_SIZE", 10)
     buffer = make(ReplayBuffer, VECTOR, 100, 1, 1, 1)
     history = History(buffer, 1, 1, (3,))
-    kept = {}
+    segments = {}
     for _ in range(150):
         history.play(1)
-        for number in set(buffer.segments()) - set(kept):
-            kept[number] = buffer.get_segment(number)
+        for number in set(buffer.segments()) - set(segments):
+            segments[number] = buffer.get_segment(number)
         # A segment whose oldest rows are overwritten is still needed for the others.
-        assert set(buffer.segments()) <= set(kept)
+        assert set(buffer.segments()) <= set(segments)
         for number in buffer.segments():
-            now, then = buffer.get_segment(number), kept[number]
+            now, then = buffer.get_segment(number), segments[number]
             rows = len(now["rows"])
             np.testing.assert_array_equal(now["frames"], then["frames"][-rows:])
-    assert len(kept) == 15
+    assert len(segments) == 15
 
 
-def test_sum_tree_draws_in_proportion():
+def test_sum_tree_samples_in_proportion():
     tree = SumTree(3000)
     rng = np.random.default_rng(0)
     values = rng.integers(0, 4, 3000).astype(float)
@@ -205,7 +205,7 @@ def test_sum_tree_draws_in_proportion():
     tree.set(np.array([7, 2999]), np.array([0.0, 50.0]))
     tree.check_valid()
     assert tree.total == total - values[7] - values[2999] + 50
-    assert tree.find(np.array([tree.total]))[0] == 2999  # rounded behind the end
+    assert tree.find(np.array([tree.total]))[0] == 2999  # rounded past the end
 
 
 def test_prioritized_frequencies_and_weights():
@@ -250,7 +250,7 @@ def test_memory_grows_as_it_fills():
     assert 270e6 < process.memory_info().rss - before < 304e6
 
 
-def test_a_batch_takes_well_under_a_millisecond_to_choose():
+def test_sampling_a_batch_takes_less_than_a_millisecond():
     buffer = make(PrioritizedReplayBuffer, VECTOR, 1_000_000, 8, 1, 1)
     buffer.count = buffer.num_rows * 2
     buffer.tree.set(np.arange(1_000_000), np.random.default_rng(0).random(1_000_000))
@@ -263,7 +263,7 @@ def test_a_batch_takes_well_under_a_millisecond_to_choose():
     assert min(seconds) < 1e-3
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="as Linux tells of it")
+@pytest.mark.skipif(sys.platform != "linux", reason="reads files of Linux")
 def test_memory_left_in_a_container(tmp_path):
     outside = available_memory(tmp_path)
     assert outside > 2**20
@@ -274,11 +274,11 @@ def test_memory_left_in_a_container(tmp_path):
     )
     assert available_memory(tmp_path) > 2**20  # no limit
     (tmp_path / "memory.max").write_text("1000000\n")
-    # 600,000 of what is used are of files, which give way.
+    # 600,000 of the bytes used are cached files, which the kernel can drop.
     assert available_memory(tmp_path) == 900_000
 
 
-def test_what_does_not_fit_is_refused(monkeypatch):
+def test_memory_that_does_not_fit_is_refused(monkeypatch):
     space = spaces.Box(0, 255, (84, 84, 4), np.uint8)
     module = "baselines.common.machine"
     monkeypatch.setattr(f"{module}.available_memory", lambda: 8 * 2**30)

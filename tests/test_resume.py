@@ -16,6 +16,7 @@ from pathlib import Path
 import gymnasium as gym
 import numpy as np
 import pytest
+from conftest import Killed, killed_after, slow
 
 from baselines import logger, run
 from baselines.common.envs import make_env, make_vec_env
@@ -23,7 +24,6 @@ from baselines.common.envs.recorder import Recorder, get_env_state, set_env_stat
 from baselines.common.errors import UserError, UserValueError
 from baselines.common.saving.checkpoints import list_manifests
 from baselines.common.saving.tensors import load_tensors
-from baselines.common.training import Run
 from baselines.common.vec_env import DummyVecEnv, SubprocVecEnv, VecFrameStack
 
 CARTPOLE = "--alg=a2c --env=CartPole-v1 --num_env=3 --num_timesteps=3000 --seed=1 "
@@ -59,41 +59,27 @@ def results(folder):
     return repr(rows), episodes, {key: w.tobytes() for key, w in weights.items()}
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """Results of the run of CARTPOLE that nothing interrupts."""
+    folder = tmp_path_factory.mktemp("whole")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPENAI_LOG_FORMAT", "log,csv,json")
+        with logger.scoped_configure(None, []):
+            run.main(f"{CARTPOLE} --log_path={folder}".split())
+    return folder
+
+
 def command(arguments):
     return [sys.executable, "-m", "baselines.run", *arguments.split()]
 
 
-class Killed(Exception):
-    pass
-
-
-@contextlib.contextmanager
-def killed_after(updates):
-    """Makes every training loop raise after so many updates, saving nothing more."""
-    original = Run.end_update
-    left = [updates]
-
-    def end_update(self, last):
-        original(self, last)
-        left[0] -= 1
-        if left[0] == 0:
-            raise Killed
-
-    Run.end_update = end_update
-    try:
-        with pytest.raises(Killed):
-            yield
-    finally:
-        Run.end_update = original
-
-
 @pytest.mark.parametrize("updates", [1, 34, 77, 190])
-def test_interrupted_run_goes_on_as_if_it_had_not_been(updates):
-    run.main(f"{CARTPOLE} --log_path=whole".split())
+def test_interrupted_run_goes_on_as_if_it_had_not_been(updates, whole):
     with killed_after(updates):
         run.main(f"{CARTPOLE} --log_path=cut".split())
     run.main(["--resume=cut"])
-    assert results("cut") == results("whole")
+    assert results("cut") == results(whole)
 
 
 @pytest.mark.parametrize(
@@ -120,17 +106,18 @@ def test_interrupted_ppo2_goes_on_as_if_it_had_not_been(settings):
     [
         ("dqn", ""),
         ("dqn", "--prioritized_replay"),
-        ("rainbow", "--v_max=100"),
+        slow("rainbow", "--v_max=100"),
+        ("dqn", "--values=categorical --noisy --n_step=3"),
         ("dqn", "--train_freq=3 --large_batch --checkpoint_freq=200"),
     ],
 )
 def test_interrupted_dqn_goes_on_as_if_it_had_not_been(alg, settings, monkeypatch):
     monkeypatch.setattr("baselines.common.replay_buffer.SEGMENT_SIZE", 128)
-    arguments = f"--alg={alg} --env=CartPole-v1 --num_env=2 --num_timesteps=1600 "
-    arguments += f"--seed=1 --buffer_size=600 --learning_starts=300 {settings} "
-    arguments += "--print_freq=5 --checkpoint_interval=200"
+    arguments = f"--alg={alg} --env=CartPole-v1 --num_env=2 --num_timesteps=1200 "
+    arguments += f"--seed=1 --buffer_size=400 --learning_starts=300 {settings} "
+    arguments += "--hiddens=[32] --print_freq=5 --checkpoint_interval=200"
     run.main(f"{arguments} --log_path=whole".split())
-    with killed_after(550):
+    with killed_after(350):
         run.main(f"{arguments} --log_path=cut".split())
     with killed_after(130):
         run.main(["--resume=cut"])
@@ -227,15 +214,14 @@ def test_interrupted_retro_game_goes_on_as_if_it_had_not_been():
     assert all(len(rows) > 1 for rows in results("whole")[1].values())
 
 
-def test_interrupted_again_and_again():
-    run.main(f"{CARTPOLE} --log_path=whole".split())
+def test_interrupted_again_and_again(whole):
     with killed_after(50):
         run.main(f"{CARTPOLE} --log_path=cut".split())
     for updates in (20, 60, 5):
         with killed_after(updates):
             run.main(["--resume=cut"])
     run.main(["--resume=cut"])
-    assert results("cut") == results("whole")
+    assert results("cut") == results(whole)
 
 
 def test_killed_process_goes_on_with_other_workers(monkeypatch):
@@ -330,16 +316,15 @@ def test_two_checkpoints_are_kept():
     assert sorted(os.listdir("cut/checkpoints")) == files
 
 
-def test_new_run_in_an_old_folder_has_its_own_checkpoints():
+def test_new_run_in_an_old_folder_has_its_own_checkpoints(whole):
     cut_run()
-    run.main(f"{CARTPOLE} --log_path=whole --seed=1".split())
     with killed_after(60):
         run.main(f"{CARTPOLE} --log_path=cut --seed=1".split())
     assert [Path(path).stem for path in list_manifests("cut/checkpoints")] == [
         "000000000510"
     ]
     run.main(["--resume=cut"])
-    assert results("cut") == results("whole")
+    assert results("cut") == results(whole)
 
 
 def flip_a_bit(path):
@@ -348,17 +333,15 @@ def flip_a_bit(path):
     Path(path).write_bytes(data)
 
 
-def test_damaged_checkpoint_gives_way_to_the_one_before_it():
-    run.main(f"{CARTPOLE} --log_path=whole".split())
+def test_damaged_checkpoint_gives_way_to_the_one_before_it(whole):
     cut_run()
     flip_a_bit("cut/checkpoints/000000001500.safetensors")
     run.main(["--resume=cut"])
-    assert results("cut") == results("whole")
+    assert results("cut") == results(whole)
     assert "damaged" in Path("cut/log.txt").read_text()
 
 
-def test_kill_while_writing_leaves_the_checkpoint_before_it(monkeypatch):
-    run.main(f"{CARTPOLE} --log_path=whole".split())
+def test_kill_while_writing_leaves_the_checkpoint_before_it(monkeypatch, whole):
     from baselines.common.saving import checkpoints as checkpoint
 
     original = checkpoint.replace_file
@@ -373,7 +356,7 @@ def test_kill_while_writing_leaves_the_checkpoint_before_it(monkeypatch):
         run.main(f"{CARTPOLE} --log_path=cut".split())
     assert "000000001500.safetensors" in os.listdir("cut/checkpoints")
     run.main(["--resume=cut"])
-    assert results("cut") == results("whole")
+    assert results("cut") == results(whole)
 
 
 class FullDisk:
@@ -526,18 +509,17 @@ def test_fewer_steps_than_are_done_are_refused(capsys):
     assert "trains nothing" in error_of(capsys, "--resume=cut --num_timesteps=0")
 
 
-def test_run_without_a_checkpoint(capsys):
+def test_run_without_a_checkpoint(capsys, whole):
     none = CARTPOLE.replace("--checkpoint_interval=500", "--checkpoint_interval=0")
     run.main(f"{none} --log_path=none".split())
     assert "run without checkpoints" in error_of(capsys, "--resume=none")
     with killed_after(3):
         run.main(f"{CARTPOLE} --log_path=cut".split())
-    run.main(f"{CARTPOLE} --log_path=whole".split())
     run.main(["--resume=cut"])
     assert "starting from its beginning" in Path("cut/log.txt").read_text()
-    rows = [Path(folder, "progress.json").read_text() for folder in ("cut", "whole")]
+    rows = [Path(folder, "progress.json").read_text() for folder in ("cut", whole)]
     assert len({len(text.splitlines()) for text in rows}) == 1
-    assert weights_of("cut") == weights_of("whole")
+    assert weights_of("cut") == weights_of(whole)
 
 
 def weights_of(folder):
@@ -726,9 +708,8 @@ def test_frame_stacks_are_part_of_the_state():
                 np.testing.assert_array_equal(a, b)
 
 
-def test_copied_run_resumes_elsewhere():
-    run.main(f"{CARTPOLE} --log_path=whole".split())
+def test_copied_run_resumes_elsewhere(whole):
     cut_run()
     shutil.move("cut", "moved")
     run.main(["--resume=moved"])
-    assert results("moved") == results("whole")
+    assert results("moved") == results(whole)

@@ -1,6 +1,6 @@
-"""Retro games: each wrapper against its specification, on the emulator and off it.
+"""Retro games: each wrapper against its specification, with and without the emulator.
 
-A process can have one emulator at a time, so whoever is compared plays in turn.
+A process can have one emulator at a time, so what is compared is run in turn.
 """
 
 import copy
@@ -42,7 +42,7 @@ def shrink(screen):
     return cv2.resize(grey, (84, 84), interpolation=cv2.INTER_AREA)[:, :, None]
 
 
-def test_frame_skip_repeats_actions_and_now_and_then_is_late():
+def test_frame_skip_repeats_actions_and_is_sometimes_late():
     log = ActionLog(ToyGame())
     env = StochasticFrameSkip(log, n=4, stickprob=0.25)
     rng, late = np.random.default_rng(0), 0
@@ -92,7 +92,7 @@ def test_frame_skip_repeats_with_its_seed_and_ignores_the_global_generator():
     assert actions(5) == first
 
 
-def test_frame_skip_keeps_actions_that_the_caller_writes_over():
+def test_frame_skip_copies_actions_that_the_caller_overwrites():
     log = ActionLog(ToyGame())
     env = StochasticFrameSkip(log, n=4, stickprob=1.0)
     env.reset(seed=0)
@@ -112,7 +112,7 @@ def test_action_without_dimensions_reaches_the_emulator_in_every_frame():
     np.testing.assert_array_equal(*screens)
 
 
-def test_agent_sees_the_specification_and_monitor_raw_scores():
+def test_observations_are_the_specification_and_monitor_records_raw_scores():
     rng = np.random.default_rng(0)
     played, frames, episodes = [], [], []
     with closing(make_env(AIRSTRIKER, seed=3)) as env:
@@ -135,11 +135,11 @@ def test_agent_sees_the_specification_and_monitor_raw_scores():
     plain = stable_retro.make(
         AIRSTRIKER, render_mode="rgb_array", use_restricted_actions=buttons
     )
-    seen = iter(played)
+    rest = iter(played)
     with closing(plain):
         for steps, episode in zip(frames, episodes):
             screen, _ = plain.reset()
-            obs, _ = next(seen)
+            obs, _ = next(rest)
             np.testing.assert_array_equal(obs, shrink(screen))
             score = 0
             for actions in steps:
@@ -150,13 +150,13 @@ def test_agent_sees_the_specification_and_monitor_raw_scores():
                     if terminated:
                         break
                 score += total
-                obs, results = next(seen)
+                obs, results = next(rest)
                 np.testing.assert_array_equal(obs, shrink(screen))
                 assert results == [np.sign(total), terminated, truncated]
             assert terminated
             assert (episode["r"], episode["l"]) == (score, len(steps))
             assert score >= 20
-    assert next(seen, None) is None
+    assert next(rest, None) is None
 
 
 def classes(env):
@@ -178,7 +178,7 @@ def test_stack_of_wrappers_has_the_order_of_openai_baselines():
         assert env.observation_space.shape == (84, 84, 4)
 
 
-def test_a_game_is_cut_short_after_agent_steps():
+def test_a_game_is_truncated_after_agent_steps():
     with closing(make_retro(AIRSTRIKER)) as env:
         assert env.spec.max_episode_steps == 10_000
     with closing(make_retro(AIRSTRIKER, max_episode_steps=5)) as env:
@@ -201,7 +201,7 @@ def test_games_are_found_by_their_ids():
 
 
 def play(venv, actions):
-    """Everything that a VecEnv gives under fixed actions [T, N]."""
+    """Everything that a VecEnv returns for fixed actions [T, N]."""
     trace = [venv.step(row) for row in actions]
     return [np.concatenate([np.ravel(part) for part in row[:3]]) for row in trace]
 
@@ -210,10 +210,8 @@ def some_actions(steps, num_env):
     return np.random.default_rng(0).integers(126, size=(steps, num_env))
 
 
-def test_every_environment_has_a_worker_and_a_seed_of_its_own(monkeypatch):
-    monkeypatch.setattr(
-        "baselines.common.vec_env.subproc_vec_env.available_cores", lambda: 1
-    )
+def test_every_environment_has_its_own_worker_and_seed(monkeypatch):
+    monkeypatch.setattr("baselines.common.mpi.available_cores", lambda: 1)
     actions = np.repeat(some_actions(60, 1), 3, axis=1)
 
     def screens(num_env, seed):
@@ -224,7 +222,7 @@ def test_every_environment_has_a_worker_and_a_seed_of_its_own(monkeypatch):
             return np.array([venv.step(row[:num_env])[0] for row in actions])
 
     three = screens(3, seed=5)
-    # Which actions come late is all that differs.
+    # Only which actions are late differs.
     assert (three[:, 0] != three[:, 1]).any() and (three[:, 1] != three[:, 2]).any()
     np.testing.assert_array_equal(screens(1, seed=7)[:, 0], three[:, 2])
 
@@ -266,7 +264,7 @@ def test_mistake_gives_one_line_and_no_files(
     monkeypatch.delenv("DISPLAY", raising=False)
     monkeypatch.setattr(sys, "platform", "linux")
     with pytest.raises(SystemExit) as stop:
-        run.main(["--alg=a2c", f"--env={AIRSTRIKER}", *arguments])
+        run.main(["--alg=a2c", f"--env={AIRSTRIKER}", "--num_env=2", *arguments])
     out, err = capfd.readouterr()
     assert stop.value.code == 2
     assert out == "" and err.startswith("error: ") and err.count("\n") == 1
@@ -302,10 +300,10 @@ def test_gamestate_is_where_every_episode_starts(states_folder):
             env.step(5)
 
 
-def test_two_emulators_in_a_process_are_refused_with_the_remedy():
+def test_two_emulators_in_a_process_are_refused_with_advice():
     with (
         closing(make_retro(AIRSTRIKER)),
-        pytest.raises(UserValueError, match="one emulator a process.*make_vec_env"),
+        pytest.raises(UserValueError, match="one emulator per process.*make_vec_env"),
     ):
         make_retro(AIRSTRIKER)
     with pytest.raises(UserValueError, match="3 environments need 3 workers.*=2"):

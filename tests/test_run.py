@@ -54,7 +54,10 @@ def error_of(capfd, arguments):
         ([*CARTPOLE, "--network=mpl"], ["did you mean 'mlp'"]),
         ([*CARTPOLE, "--network=cnn"], ["'cnn'", "shape (4,)"]),
         ([*CARTPOLE, "--network=json:nothing"], ["json:nothing"]),
-        ([*CARTPOLE, "--network=json:loads"], ["cannot be built"]),
+        (
+            [*CARTPOLE, "--network=json:loads"],
+            ["network 'json:loads' needs the", "'s'"],
+        ),
         ([*CARTPOLE, "--network=math:pi"], ["is not a function"]),
         ([*CARTPOLE, "--activation=foo"], ["cannot be built", "foo"]),
         ([*CARTPOLE, "--num_hidden=-1"], ["num_hidden has to be at least 1", "-1"]),

@@ -1,4 +1,4 @@
-"""What a rollout holds, on an environment whose numbers say where they belong."""
+"""Rollouts of an environment whose numbers show which step they belong to."""
 
 import gymnasium as gym
 import numpy as np
@@ -74,7 +74,7 @@ def test_rollout_is_aligned(runner):
     np.testing.assert_array_equal(rollout.next_values, next_values)
 
 
-def test_next_rollout_goes_on_where_the_last_one_stopped(runner):
+def test_next_rollout_continues_where_the_last_one_stopped(runner):
     runner.run()
     second = runner.run()
     np.testing.assert_array_equal(np.asarray(second.obs)[0, :, 0], [4, 1, 1])
@@ -82,12 +82,12 @@ def test_next_rollout_goes_on_where_the_last_one_stopped(runner):
     np.testing.assert_array_equal(second.dones[:, 1], [False, True, False, False])
 
 
-def test_the_model_learns_where_episodes_begin(runner):
+def test_model_gets_masks_of_first_steps(runner):
     runner.run()
     runner.run()
     begun = [False, True, True]
-    going_on = [False, False, False]
-    expected = [*[going_on] * 3, begun, going_on, going_on, begun, going_on]
+    inside = [False, False, False]
+    expected = [*[inside] * 3, begun, inside, inside, begun, inside]
     assert runner.model.masks == expected
 
 

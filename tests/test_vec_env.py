@@ -1,4 +1,4 @@
-"""Several environments as one: alignment, parity, processes and their ends."""
+"""VecEnvs: alignment, equal results, processes and how they end."""
 
 import contextlib
 import functools
@@ -18,10 +18,10 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from toy_envs import (
     CounterEnv,
     FailingEnv,
+    LargeInfoEnv,
     ModuleLog,
     NoiseEnv,
     SlowEnv,
-    TalkativeEnv,
 )
 
 from baselines import logger
@@ -33,11 +33,12 @@ from baselines.common.vec_env import (
     VecFrameStack,
     VecMonitor,
     WorkerError,
+    subproc_vec_env,
 )
 from baselines.common.vec_env.gymnasium_vec_env import GymnasiumVecEnv
 
 PONG = "PongNoFrameskip-v4"
-PATIENCE = 10  # seconds until any failure of a worker has to be known
+TIMEOUT_SECONDS = 10  # in which any failure of a worker has to be reported
 
 both_kinds = pytest.mark.parametrize(
     "make_venv",
@@ -56,7 +57,7 @@ def seeded(env, seed):
 
 
 @contextlib.contextmanager
-def at_most(seconds):
+def time_limit(seconds=TIMEOUT_SECONDS):
     """Raises TimeoutError in a block that takes longer."""
 
     def give_up(*_):
@@ -94,7 +95,7 @@ def is_running_worker(process):
         return False
 
 
-def wait_until(condition, seconds=PATIENCE):
+def wait_until(condition, seconds=TIMEOUT_SECONDS):
     """Whether ``condition()`` comes true in time."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -109,7 +110,7 @@ def shared_memory_files():
 
 
 def same(a, b):
-    """Whether two infos are alike, the time of an episode aside."""
+    """Whether two infos are equal, except for the time of an episode."""
     if isinstance(a, dict):
         keys = a.keys() - {"t"}
         return keys == b.keys() - {"t"} and all(same(a[key], b[key]) for key in keys)
@@ -117,7 +118,7 @@ def same(a, b):
 
 
 def assert_same_results(results, expected):
-    """Compares what two VecEnvs gave for a step."""
+    """Compares what two VecEnvs returned for a step."""
     *arrays, infos = results
     *expected_arrays, expected_infos = expected
     for array, other in zip(arrays, expected_arrays):
@@ -145,7 +146,7 @@ def test_shapes_dtypes_and_spaces(make_venv):
 
 
 @both_kinds
-def test_an_end_gives_the_next_observation_and_keeps_the_last(make_venv):
+def test_an_end_returns_the_next_observation_and_the_last_in_its_info(make_venv):
     settings = [
         dict(terminate_after=3),
         dict(truncate_after=2),
@@ -280,7 +281,7 @@ def test_closing_ends_the_workers_even_in_a_step():
         venv.step([0] * 3)
 
 
-def test_a_forgotten_env_ends_its_workers():
+def test_a_deleted_env_ends_its_workers():
     venv = SubprocVecEnv([CounterEnv], num_workers=1)
     venv.reset()
     assert worker_processes()
@@ -304,7 +305,7 @@ def cartpole(seed):
 
 @functools.cache
 def dummy_run(make, actions):
-    """What five environments give, stepped in series by bytes of actions."""
+    """What five environments return, stepped in series by bytes of actions."""
     with DummyVecEnv([partial(make, seed) for seed in range(5)]) as venv:
         return [
             venv.reset(),
@@ -341,7 +342,10 @@ def test_results_do_not_depend_on_the_workers(make, steps, num_workers):
 @both_kinds
 def test_environments_of_different_spaces_are_refused(make_venv):
     env_fns = [partial(gym.make, "CartPole-v1"), CounterEnv]
-    with at_most(PATIENCE), pytest.raises(UserValueError, match=r"environment 1 has"):
+    with (
+        time_limit(),
+        pytest.raises(UserValueError, match=r"environment 1 has"),
+    ):
         make_venv(env_fns)
     assert worker_processes() == []
 
@@ -412,7 +416,7 @@ def test_frame_stack_is_its_specification(shape, dtype, nstack):
     assert ends > 20
 
 
-def test_vec_monitor_tells_the_results_of_episodes():
+def test_vec_monitor_reports_the_results_of_episodes():
     env_fns = counters(dict(terminate_after=3), dict(truncate_after=2))
     venv = VecMonitor(DummyVecEnv(env_fns))
     venv.reset()
@@ -428,7 +432,7 @@ def test_vec_monitor_tells_the_results_of_episodes():
     assert results == [[(6, 3)] * 2, [(3, 2)] * 3]
 
 
-def test_vec_monitor_forgets_an_episode_that_a_reset_cut_off():
+def test_vec_monitor_drops_an_episode_that_a_reset_ends():
     venv = VecMonitor(DummyVecEnv(counters(dict(terminate_after=3))))
     venv.reset()
     venv.step([0])
@@ -439,14 +443,14 @@ def test_vec_monitor_forgets_an_episode_that_a_reset_cut_off():
     assert (infos[0]["episode"]["r"], infos[0]["episode"]["l"]) == (6, 3)
 
 
-def test_wrappers_hand_on_what_they_do_not_know():
+def test_wrappers_have_the_attributes_of_the_inner_env():
     inner = DummyVecEnv([CounterEnv])
     venv = VecMonitor(VecFrameStack(inner, 2))
     assert venv.envs is inner.envs
     assert venv.unwrapped is inner
     assert venv.nstack == 2
-    with pytest.raises(AttributeError, match="nothing_of_the_kind"):
-        venv.nothing_of_the_kind  # noqa: B018
+    with pytest.raises(AttributeError, match="no_such_attribute"):
+        venv.no_such_attribute  # noqa: B018
 
 
 def test_gymnasium_vector_env_equals_dummy():
@@ -474,7 +478,7 @@ def test_gymnasium_vector_env_equals_dummy():
     venv.close()
 
 
-def test_gymnasium_vector_env_returns_arrays_of_its_own():
+def test_gymnasium_vector_env_returns_new_arrays():
     vector_env = SyncVectorEnv(
         counters(dict(truncate_after=2), dict()),
         autoreset_mode=AutoresetMode.SAME_STEP,
@@ -502,12 +506,12 @@ def test_gymnasium_vector_env_of_another_reset_mode_is_refused(mode):
     ("where", "index", "num_workers"),
     [("constructor", 3, 2), ("reset", 2, 1), ("step", 0, 2), ("step", 3, 2)],
 )
-def test_an_environment_that_raises_is_told_with_its_traceback(
+def test_an_exception_of_an_environment_is_raised_with_its_traceback(
     where, index, num_workers
 ):
     env_fns = [CounterEnv] * 4
     env_fns[index] = partial(FailingEnv, where)
-    with at_most(PATIENCE), pytest.raises(WorkerError) as error:
+    with time_limit(), pytest.raises(WorkerError) as error:
         venv = SubprocVecEnv(env_fns, num_workers)
         venv.reset()
         for t in (1, 2):
@@ -521,9 +525,9 @@ def test_an_environment_that_raises_is_told_with_its_traceback(
 
 
 @pytest.mark.parametrize("error_class", [EOFError, BrokenPipeError])
-def test_an_environments_own_broken_pipe_is_told_as_well(error_class):
+def test_a_broken_pipe_inside_an_environment_is_raised_as_well(error_class):
     env_fns = [CounterEnv, partial(FailingEnv, "step", error_class)]
-    with at_most(PATIENCE), pytest.raises(WorkerError) as error:
+    with time_limit(), pytest.raises(WorkerError) as error:
         venv = SubprocVecEnv(env_fns, num_workers=2)
         venv.reset()
         for _ in range(3):
@@ -531,43 +535,54 @@ def test_an_environments_own_broken_pipe_is_told_as_well(error_class):
     assert f"{error_class.__name__}: the gearbox is on fire" in str(error.value)
 
 
-def test_an_environment_that_cannot_render_is_told():
+def test_an_exception_of_render_is_raised():
     env_fns = [CounterEnv, partial(FailingEnv, "render"), CounterEnv]
     venv = SubprocVecEnv(env_fns, num_workers=1)
     venv.reset()
-    with at_most(PATIENCE), pytest.raises(WorkerError, match="environment 1 raised"):
+    with (
+        time_limit(),
+        pytest.raises(WorkerError, match="environment 1 raised"),
+    ):
         venv.render()
 
 
-def test_information_that_cannot_be_sent_is_told():
+def test_an_info_that_cannot_be_pickled_is_reported():
     class Secretive(CounterEnv):
         def step(self, action):
             return *super().step(action)[:4], {"secret": lambda: None}
 
     venv = SubprocVecEnv([Secretive], num_workers=1)
     venv.reset()
-    with at_most(PATIENCE), pytest.raises(WorkerError, match="environment 0 raised"):
+    with (
+        time_limit(),
+        pytest.raises(WorkerError, match="environment 0 raised"),
+    ):
         venv.step([0])
 
 
-def test_an_environment_that_raises_is_told_while_others_hang():
+def test_an_exception_is_raised_while_other_environments_are_slow(monkeypatch):
+    # How long the slow one may take to end by itself.
+    monkeypatch.setattr(subproc_vec_env, "EXIT_TIMEOUT_SECONDS", 0.1)
     env_fns = [partial(SlowEnv, seconds=60, first=3), partial(FailingEnv, "step")]
     with SubprocVecEnv(env_fns, num_workers=2) as venv:
         venv.reset()
         for _ in range(2):
             venv.step([0, 0])
-        with at_most(PATIENCE), pytest.raises(WorkerError, match="environment 1"):
+        with (
+            time_limit(),
+            pytest.raises(WorkerError, match="environment 1"),
+        ):
             venv.step([0, 0])
 
 
 def test_a_killed_worker_is_replaced(capsys):
-    told = logger.scoped_configure(None, ["stdout"])
-    with told, SubprocVecEnv([CounterEnv] * 4, num_workers=2) as venv:
+    log = logger.scoped_configure(None, ["stdout"])
+    with log, SubprocVecEnv([CounterEnv] * 4, num_workers=2) as venv:
         venv.reset()
         venv.step([0] * 4)
         venv.step([0] * 4)
         worker_processes()[1].kill()
-        with at_most(PATIENCE):
+        with time_limit():
             obs, rewards, dones, infos = venv.step([0] * 4)
         assert obs.tolist() == [[3], [3], [0], [0]]
         assert rewards.tolist() == [3, 3, 0, 0]
@@ -600,7 +615,7 @@ def test_a_worker_killed_before_a_checkpoint_is_replaced():
         assert venv.step([0, 0])[0].tolist() == [[2], [1]]
 
 
-def test_a_worker_that_cannot_be_replaced_is_told():
+def test_a_worker_that_dies_again_is_reported():
     class Fatal(CounterEnv):
         def step(self, action):
             os._exit(7)
@@ -608,12 +623,15 @@ def test_a_worker_that_cannot_be_replaced_is_told():
     with SubprocVecEnv([CounterEnv, Fatal], num_workers=2) as venv:
         venv.reset()
         venv.step([0, 0])
-        with at_most(PATIENCE), pytest.raises(WorkerError, match="as did the one befo"):
+        with (
+            time_limit(),
+            pytest.raises(WorkerError, match="as did the one befo"),
+        ):
             venv.step([0, 0])
         assert worker_processes() == []
 
 
-def test_a_replaced_worker_goes_on_with_its_monitor_files(tmp_path):
+def test_a_replaced_worker_continues_its_monitor_files(tmp_path):
     with make_vec_env(
         "CartPole-v1", num_env=2, seed=0, num_workers=2, log_dir=str(tmp_path)
     ) as venv:
@@ -632,20 +650,20 @@ def test_a_replaced_worker_goes_on_with_its_monitor_files(tmp_path):
     assert after.count(b"\n") > before.count(b"\n") + 2
     assert b"12.0,1" not in after
     with make_vec_env("CartPole-v1", num_env=2, seed=0) as venv:
-        assert (venv.reset()[1] != first_obs).any()  # It does not begin all over.
+        assert (venv.reset()[1] != first_obs).any()  # not the same episodes again
 
 
-def test_unknown_way_to_treat_failures_is_told():
+def test_unknown_on_worker_failure_is_refused():
     with pytest.raises(UserValueError, match="'replace' or 'raise', received 'stop'"):
         SubprocVecEnv([CounterEnv], on_worker_failure="stop")
 
 
-def test_a_killed_worker_is_told_with_its_exit_status():
+def test_a_killed_worker_is_reported_with_its_exit_status():
     with SubprocVecEnv([CounterEnv] * 4, 2, on_worker_failure="raise") as venv:
         venv.reset()
         venv.step([0] * 4)
         worker_processes()[1].send_signal(signal.SIGKILL)
-        with at_most(PATIENCE), pytest.raises(WorkerError) as error:
+        with time_limit(), pytest.raises(WorkerError) as error:
             for _ in range(3):
                 venv.step([0] * 4)
         assert "environments 2 to 3" in str(error.value)
@@ -653,8 +671,8 @@ def test_a_killed_worker_is_told_with_its_exit_status():
         assert worker_processes() == []
 
 
-def test_a_worker_killed_while_it_answers_is_told():
-    env_fns = [partial(TalkativeEnv, 10**7)]
+def test_a_worker_killed_while_it_answers_is_reported():
+    env_fns = [partial(LargeInfoEnv, 10**7)]
     with SubprocVecEnv(env_fns, on_worker_failure="raise") as venv:
         venv.reset()
         venv.step_async([0])
@@ -662,7 +680,10 @@ def test_a_worker_killed_while_it_answers_is_told():
         # It stops in the middle of its answer, once the pipe is full.
         assert wait_until(lambda: stalled(worker))
         worker.send_signal(signal.SIGKILL)
-        with at_most(PATIENCE), pytest.raises(WorkerError, match="exit status -9"):
+        with (
+            time_limit(),
+            pytest.raises(WorkerError, match="exit status -9"),
+        ):
             venv.step_wait()
 
 
@@ -690,7 +711,7 @@ def test_an_interrupted_step_does_not_shift_later_ones():
         venv.reset()
         with pytest.raises(KeyboardInterrupt), interrupt_after(0.1, ctrl_c):
             venv.step([0, 0])
-        # Going on is allowed to fail, if it says so.
+        # Later calls may fail, but only with an error.
         with contextlib.suppress(WorkerError):
             assert venv.reset().tolist() == [[0], [0]]
             obs, rewards, *_ = venv.step([0, 0])
@@ -774,7 +795,7 @@ def test_workers_import_what_the_script_imports_wherever_it_is_started(tmp_path)
     assert (out, err) == ("[[0.]]\n", "")
 
 
-def test_a_script_that_ends_without_closing_is_silent(tmp_path):
+def test_a_script_that_ends_without_closing_prints_nothing(tmp_path):
     script = """
         from baselines.common.envs import make_vec_env
         venv = make_vec_env("CartPole-v1", num_env=2, num_workers=2)

@@ -73,7 +73,7 @@ class NoiseEnv(gym.Env):
 
 
 class FailingEnv(CounterEnv):
-    """Raises ``error`` where it is told to: the name of a method, or constructor.
+    """Raises ``error`` in one place: the name of a method, or constructor.
 
     ``step`` raises in its third step.
     """
@@ -105,7 +105,7 @@ class FailingEnv(CounterEnv):
 
 
 class SlowEnv(CounterEnv):
-    """Takes its time from the ``first``-th step on."""
+    """Takes ``seconds`` for a step, from the ``first``-th step on."""
 
     def __init__(self, seconds, first=1):
         super().__init__()
@@ -118,8 +118,8 @@ class SlowEnv(CounterEnv):
         return super().step(action)
 
 
-class TalkativeEnv(CounterEnv):
-    """Gives ``size`` bytes of information with every step."""
+class LargeInfoEnv(CounterEnv):
+    """Returns ``size`` bytes of info with every step."""
 
     def __init__(self, size):
         super().__init__()
@@ -134,13 +134,13 @@ GOOD = np.zeros(2, np.float32)
 
 
 class Broken(gym.Env):
-    """Answers with given values where a Gymnasium environment has others.
+    """An environment that returns given values, to break Gymnasium's contract.
 
     Args:
         space: of observations.
         first: the observation of ``reset``.
         info: what ``reset`` returns beside it, or None for the observation alone.
-        step: changes of the five values of ``step``, by their places; or all of them.
+        step: changes of the five values of ``step``, by position; or all of them.
         later: another space of observations, which it has after ``reset``.
     """
 
@@ -178,7 +178,7 @@ class ToyGame(CounterEnv):
 
 
 class ActionLog(gym.Wrapper):
-    """Keeps the actions since the last reset of the environment in it."""
+    """Records the actions since the last reset."""
 
     def __init__(self, env):
         super().__init__(env)
@@ -194,7 +194,7 @@ class ActionLog(gym.Wrapper):
 
 
 class ModuleLog(gym.Wrapper):
-    """Tells which modules its process has imported."""
+    """Returns in info which modules its process has imported."""
 
     def step(self, action):
         *results, info = self.env.step(action)

@@ -1,4 +1,4 @@
-"""Images with white in them, and a layer that finds out what becomes of it."""
+"""Images with white pixels, and a layer that records how they are scaled."""
 
 import gymnasium as gym
 import keras
@@ -11,7 +11,7 @@ from baselines.common.vec_env import DummyVecEnv, VecFrameStack
 
 
 class Peak(keras.layers.Layer):
-    """Remembers the largest value that came in."""
+    """Records the largest value of its inputs."""
 
     def build(self, input_shape):
         self.peak = self.add_weight(shape=(), initializer="zeros", trainable=False)

@@ -20,10 +20,10 @@ class Monitor(gym.Wrapper):
     header ``r,l,t``, and a row an episode.
 
     Args:
-        env: the environment; rewards are recorded as it gives them.
+        env: the environment; rewards are recorded as it returns them.
         filename: path without ``.monitor.csv``, a folder for ``monitor.csv`` in
             it, or None for no file. The file appears with the first reset.
-        allow_early_resets: whether ``reset`` may come before an episode ends.
+        allow_early_resets: whether ``reset`` may be called before an episode ends.
             The unfinished episode is then not recorded.
         info_keywords: names in the last step's info to record as well.
 
@@ -52,7 +52,7 @@ class Monitor(gym.Wrapper):
         if not (self.needs_reset or self.allow_early_resets):
             raise RuntimeError(
                 "reset() before the end of an episode; pass allow_early_resets=True "
-                "to Monitor if that is meant"
+                "to Monitor if that is intended"
             )
         self.episode_return, self.episode_length = 0.0, 0
         self.needs_reset = False
@@ -79,7 +79,7 @@ class Monitor(gym.Wrapper):
         return obs, reward, terminated, truncated, info
 
     def get_state(self) -> dict:
-        """Returns the episode so far and how long the file is."""
+        """Returns the episode so far, and the size of the file."""
         return {
             "return": self.episode_return,
             "length": self.episode_length,
@@ -88,7 +88,7 @@ class Monitor(gym.Wrapper):
         }
 
     def set_state(self, state) -> None:
-        """Takes up an episode, and cuts the file back to where it was then."""
+        """Restores an episode, and truncates the file to its size at that time."""
         self.episode_return = state["return"]
         self.episode_length = state["length"]
         self.needs_reset = state["needs_reset"]
@@ -97,7 +97,7 @@ class Monitor(gym.Wrapper):
             self.t_start = self.writer.header["t_start"]
 
     def take_over(self) -> None:
-        """Goes on with the file of a process that died."""
+        """Continues the file of a process that died."""
         if self.writer and self.writer.take_over():
             self.t_start = self.writer.header["t_start"]
 
@@ -117,7 +117,7 @@ def episode_result(episode_return, length, t_start) -> dict:
 
 
 class ResultsWriter:
-    """Writes a ``monitor.csv`` file, of one environment or of a whole VecEnv."""
+    """Writes a ``monitor.csv`` file, of one environment or of a VecEnv."""
 
     def __init__(self, filename, header, extra_keys=()):
         if os.path.isdir(filename):
@@ -152,7 +152,7 @@ class ResultsWriter:
         return {"header": self.header, "size": synced_size(self.file)}
 
     def set_state(self, state) -> None:
-        """Opens the file of an earlier process, cut back to its size then.
+        """Opens the file of an earlier process, truncated to its size at that time.
 
         Raises:
             UserFileError: if the file is missing or shorter than that.
@@ -162,7 +162,7 @@ class ResultsWriter:
         self.csv = csv.DictWriter(self.file, self.keys)
 
     def take_over(self) -> bool:
-        """Opens the file of a process that died, without a row that it half wrote.
+        """Opens the file of a process that died, without a row that is incomplete.
 
         Returns:
             whether there was one.
@@ -179,7 +179,7 @@ class ResultsWriter:
 
     def close(self):
         if self.file:
-            # What is not yet written has been told of.
+            # What cannot be written was reported before.
             with contextlib.suppress(OSError):
                 self.file.close()
             self.file = None

@@ -132,13 +132,16 @@ class ActorCritic(Model):
             actions [N, *action shape] and the lowest of the critics' values [N], as
             NumPy arrays, and twice None: there is no recurrent state and no likelihood.
         """
+        actions = self.act(obs, deterministic)
+        return actions, np.asarray(self._value(obs, actions)), None, None
+
+    def act(self, obs, deterministic=False):
+        """Returns the actions of ``step`` alone, without their values."""
         self.check_batch(obs)
         if deterministic:
-            actions = self._mode(obs)
-        else:
-            actions = self._sample(obs, self.distribution.noise(self.rng, len(obs)))
-        actions = np.asarray(actions)
-        return actions, np.asarray(self._value(obs, actions)), None, None
+            return np.asarray(self._mode(obs))
+        noise = self.distribution.noise(self.rng, len(obs))
+        return np.asarray(self._sample(obs, noise))
 
     def value(self, obs, S=None, M=None):
         """Returns the values of the most likely actions, [N]."""

@@ -49,12 +49,21 @@ def algorithm(actions=ACTIONS, mpi=True):
 
 
 def preset(base, **settings):
-    """Returns an algorithm's ``learn`` with other defaults."""
+    """Returns an algorithm's ``learn`` with other defaults.
+
+    A function of a module, such as ``values=quantiles``, becomes the text that names
+    it, because a run's settings are stored as text.
+    """
+    for name, value in settings.items():
+        if inspect.isfunction(value):
+            settings[name] = f"{value.__module__}:{value.__qualname__}"
 
     @functools.wraps(base)
     def learn(**given):
         return base(**{**settings, **given})
 
+    changed = ", ".join(f"{name}={value!r}" for name, value in settings.items())
+    learn.__doc__ = f"Preset of {base.__module__} with {changed}."
     learn.preset_of = base
     learn.settings = settings
     parameters = inspect.signature(base).parameters.values()

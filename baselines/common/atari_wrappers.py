@@ -1,7 +1,7 @@
-"""DeepMind's preprocessing of Atari games, one wrapper a step (Mnih et al. 2015).
+"""DeepMind's preprocessing of Atari games, a wrapper for each step (Mnih et al. 2015).
 
 The order, from the emulator up: NoopResetEnv, MaxAndSkipEnv (both by
-``make_atari``), then a Monitor, which so sees whole games and raw scores, then
+``make_atari``), then a Monitor, which so records full games and raw scores, then
 EpisodicLifeEnv, FireResetEnv, WarpFrame, ClipRewardEnv (by ``wrap_deepmind``).
 Frames stay uint8; the network scales them, once.
 """
@@ -21,15 +21,15 @@ MAX_FRAMES = 108_000  # half an hour at 60 frames a second
 def make_atari(env_id, max_episode_steps=None, **env_kwargs) -> gym.Env:
     """Returns an Atari game with no-op starts and a frame skip of 4.
 
-    Observations are the emulator's own greyscale screens, uint8 [210, 160],
-    which spares the colour conversion that a frame in RGB needs. A game is cut
-    short (truncated) after 108,000 frames.
+    Observations are the emulator's greyscale screens, uint8 [210, 160], which
+    saves the colour conversion that RGB frames need. A game is truncated after
+    108,000 frames.
 
     Args:
-        env_id: id or Gymnasium spec of a game without frame skip, as
+        env_id: id or Gymnasium spec of a game without frame skip, such as
             ``PongNoFrameskip-v4``.
-        max_episode_steps: agent steps after which to cut a game short, or None.
-        env_kwargs: for the emulator, as ``render_mode`` or ``difficulty``.
+        max_episode_steps: agent steps after which to truncate a game, or None.
+        env_kwargs: for the emulator, such as ``render_mode`` or ``difficulty``.
 
     Raises:
         UserValueError: if the game repeats frames itself.
@@ -41,7 +41,8 @@ def make_atari(env_id, max_episode_steps=None, **env_kwargs) -> gym.Env:
     if spec.kwargs["frameskip"] != 1 or spec.kwargs["repeat_action_probability"]:
         raise UserValueError(
             f"{spec.id} repeats frames or actions itself, and MaxAndSkipEnv skips 4 "
-            "frames already; use the game's NoFrameskip-v4 id, as PongNoFrameskip-v4"
+            "frames already; use the game's NoFrameskip-v4 id, such as "
+            "PongNoFrameskip-v4"
         )
     emulator = {"obs_type": "grayscale", "max_num_frames_per_episode": MAX_FRAMES}
     env = gym.make(spec, disable_env_checker=True, **{**emulator, **env_kwargs})
@@ -54,15 +55,15 @@ def make_atari(env_id, max_episode_steps=None, **env_kwargs) -> gym.Env:
 def wrap_deepmind(
     env, episode_life=True, clip_rewards=True, frame_stack=False, scale=False
 ) -> gym.Env:
-    """Returns ``env`` as DeepMind's agents see it: uint8 [84, 84, 1].
+    """Returns ``env`` with the observations of DeepMind's agents: uint8 [84, 84, 1].
 
     Args:
         env: an environment from ``make_atari``.
         episode_life: whether a lost life ends an episode.
-        clip_rewards: whether rewards become their sign.
+        clip_rewards: whether rewards are replaced by their sign.
         frame_stack: whether to stack the last 4 frames here, [84, 84, 4]; not
             if a VecFrameStack follows.
-        scale: must be false. Kept to say why it went.
+        scale: has to be false, see ``refuse_scaling``.
     """
     refuse_scaling("wrap_deepmind", scale)
     if episode_life:
@@ -81,16 +82,16 @@ def refuse_scaling(wrapper, scale) -> None:
     """Raises if ``scale`` asks a function of this name to divide frames."""
     if scale:
         raise UserValueError(
-            f"{wrapper}(scale=True) is gone: the network divides uint8 frames by "
-            "255 itself, and doing it here as well divided them twice and sent four "
-            "times the bytes; leave scale out"
+            f"{wrapper}(scale=True) is not supported: the network divides uint8 frames "
+            "by 255 itself, and doing it here as well would divide them twice and send "
+            "four times the bytes; leave scale out"
         )
 
 
 class NoopResetEnv(gym.Wrapper):
-    """Starts every game with 1 to ``noop_max`` no-op frames, drawn anew each time.
+    """Starts every game with 1 to ``noop_max`` no-op frames.
 
-    The number comes from the environment's own generator (``np_random``).
+    The number is drawn from the environment's random generator (``np_random``).
     """
 
     def __init__(self, env, noop_max=30):
@@ -109,18 +110,18 @@ class NoopResetEnv(gym.Wrapper):
 
 
 class MaxAndSkipEnv(gym.Wrapper):
-    """Repeats each action ``skip`` times and shows the last two frames' maximum.
+    """Repeats each action ``skip`` times; returns the maximum of the last two frames.
 
-    The maximum undoes the flicker of games that draw an object in every other
-    frame only. Rewards are summed. A game that ends before the last frame of the
-    skip shows its own last frame alone.
+    The maximum removes the flicker of games that draw an object only in every other
+    frame. Rewards are summed. If a game ends before the last frame of the skip, the
+    observation is its last frame.
     """
 
     def __init__(self, env, skip=4):
         super().__init__(env)
         self.skip = skip
-        # The emulator is driven below AtariEnv.step, which fetches a screen
-        # for every frame, though only two of each skip are looked at.
+        # The emulator is stepped directly, because AtariEnv.step fetches a screen for
+        # every frame, and only two of each skip are needed.
         self.ale = env.unwrapped.ale
         self.ale_actions = [
             getattr(ale_py.Action, meaning)
@@ -138,8 +139,8 @@ class MaxAndSkipEnv(gym.Wrapper):
                 self.ale.getScreenGrayscale(self.frames[i % 2])
             if over:
                 break
-        whole = i == self.skip - 1
-        obs = np.maximum(*self.frames) if whole else self.frames[i % 2].copy()
+        complete = i == self.skip - 1
+        obs = np.maximum(*self.frames) if complete else self.frames[i % 2].copy()
         terminated = self.ale.game_over(with_truncation=False)
         truncated = self.ale.game_truncated()
         return obs, total_reward, terminated, truncated, {"lives": self.ale.lives()}
@@ -149,7 +150,7 @@ class EpisodicLifeEnv(gym.Wrapper):
     """Ends an episode at each lost life, but starts a new game only after game over.
 
     Helps value estimation (Mnih et al. 2015). After a lost life, ``reset``
-    goes on with the same game by one no-op step, unless it is given a seed.
+    continues the same game with one no-op step, unless it is given a seed.
     """
 
     def __init__(self, env):
@@ -161,8 +162,8 @@ class EpisodicLifeEnv(gym.Wrapper):
         obs, reward, terminated, truncated, info = self.env.step(action)
         self.game_over = terminated or truncated
         lives = self.unwrapped.ale.lives()
-        # Some games show 0 lives for a few frames before they are over; only
-        # the end of the game counts there.
+        # Some games have 0 lives for a few frames before they are over: that is not
+        # another lost life.
         if 0 < lives < self.lives:
             terminated = True
         self.lives = lives
@@ -187,7 +188,7 @@ class EpisodicLifeEnv(gym.Wrapper):
 
 
 class FireResetEnv(gym.Wrapper):
-    """Presses FIRE after a reset, for games that stand still until then."""
+    """Presses FIRE after a reset, for games that start only then."""
 
     stateless = True
 
@@ -195,7 +196,10 @@ class FireResetEnv(gym.Wrapper):
         super().__init__(env)
         meanings = env.unwrapped.get_action_meanings()
         if meanings[1] != "FIRE" or len(meanings) < 3:
-            raise UserTypeError(f"action 1 of {env} is not FIRE, or there is no third")
+            raise UserTypeError(
+                "FireResetEnv needs FIRE as action 1 and at least 3 actions; "
+                f"{env} has {meanings}"
+            )
 
     def reset(self, **kwargs):
         self.env.reset(**kwargs)

@@ -43,42 +43,58 @@ def one_line_errors():
         mpi.end(130)
 
 
-def add_arguments(parser, arguments, defaults=(), title=None) -> None:
-    """Adds declared arguments to a parser; those that are not given stay out of it.
+def read(arguments, words):
+    """Returns the values that words give to arguments, by name, and the other words.
+
+    Args:
+        arguments: of ``declared_arguments``.
+        words: of a command line.
+
+    Raises:
+        UserValueError: for text that is no value of the declared type.
+    """
+    parser = OneLineErrorParser(add_help=False)
+    add_arguments(parser, arguments)
+    given, others = parser.parse_known_args(words)
+    return vars(given), others
+
+
+def add_arguments(parser, arguments, defaults=None, title=None) -> None:
+    """Adds arguments to a parser; those that are not given stay out of its result.
 
     Args:
         parser: an ArgumentParser.
-        arguments: values of ``declared_arguments``.
-        defaults: a dict of values that replace those of the signature in the help.
+        arguments: of ``declared_arguments``.
+        defaults: values that the help shows in place of those of the signature.
         title: of their group in the help; None for no group.
     """
     group = parser.add_argument_group(title) if title else parser
-    for argument in arguments:
-        default = dict(defaults).get(argument.name, argument.default)
-        meaning = argument.meaning
-        if default is not REQUIRED and default is not None:
-            meaning = f"{meaning} (default: {default})".strip()
-        flag = {}
-        if [choice.kind for choice in argument.choices] == [bool]:
-            flag = {"nargs": "?", "const": True}
+    for name, argument in arguments.items():
+        only_bool = [choice.kind for choice in argument.choices] == [bool]
         group.add_argument(
-            f"--{argument.name}",
+            f"--{name}",
             type=value_parser(argument.choices),
             default=argparse.SUPPRESS,
-            metavar=argument.name.upper(),
-            help=meaning.replace("%", "%%"),
-            **flag,
+            metavar=name.upper(),
+            help=help_of(argument, defaults) if parser.add_help else None,
+            **{"nargs": "?", "const": True} if only_bool else {},
         )
 
 
-def of_text(arguments) -> list:
+def help_of(argument, defaults=None) -> str:
+    """Returns an argument's meaning and default, for a parser."""
+    default = (defaults or {}).get(argument.name, argument.default)
+    text = argument.meaning
+    if default is not REQUIRED and default is not None:
+        text = f"{text} (default: {default})".strip()
+    return text.replace("%", "%%")
+
+
+def of_text(arguments) -> dict:
     """Returns those of ``declared_arguments`` that can be given as text."""
     # None alone is no value to give, only a way to say "nothing".
-    return [
-        argument
-        for argument in arguments.values()
-        if any(c.kind in PARSERS and c.kind is not type(None) for c in argument.choices)
-    ]
+    kinds = PARSERS.keys() - {type(None)}
+    return {k: v for k, v in arguments.items() if kinds & {c.kind for c in v.choices}}
 
 
 def value_parser(choices):

@@ -4,6 +4,7 @@ import json
 import os
 import platform
 import shlex
+import shutil
 import subprocess
 from importlib import metadata
 
@@ -86,11 +87,8 @@ def command_line(argv) -> str:
 
 def versions() -> dict:
     """Returns the versions that a result may depend on."""
-    found = {
-        "python": platform.python_version(),
-        "baselines": baselines.__version__,
-        "commit": commit(),
-    }
+    found = {"python": platform.python_version(), "commit": commit()}
+    found["baselines"] = baselines.__version__
     for name in VERSIONS_OF:
         try:
             found[name] = metadata.version(name)
@@ -102,14 +100,10 @@ def versions() -> dict:
 def commit():
     """Returns the Git commit of this package's checkout, None if it is in none."""
     checkout = os.path.dirname(os.path.dirname(baselines.__file__))
-    if not os.path.exists(os.path.join(checkout, ".git")):
+    if not os.path.exists(os.path.join(checkout, ".git")) or not shutil.which("git"):
         return None
-    try:
-        process = subprocess.run(
-            ["git", "-C", checkout, "describe", "--always", "--dirty", "--abbrev=40"],
-            capture_output=True,
-            text=True,
-        )
-    except OSError:  # There is no git.
-        return None
-    return process.stdout.strip() or None
+    command = ["git", "-C", checkout, "describe", "--always", "--dirty", "--exclude=*"]
+    command.append("--abbrev=40")
+    return (
+        subprocess.run(command, capture_output=True, text=True).stdout.strip() or None
+    )

@@ -4,13 +4,13 @@ import functools
 import inspect
 import math
 import numbers
+import operator
 import types
 import typing
 from collections.abc import Callable
 from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
-from annotated_types import Ge, GroupedMetadata, Gt, Le, Lt
 
 from baselines.common.arguments import Builder, MayChange, Needs, Part
 from baselines.common.errors import UserTypeError, UserValueError, suggest
@@ -22,17 +22,78 @@ class Choice(NamedTuple):
     """One of the types that an argument may have."""
 
     kind: Any
-    items: Any  # what a list is of, or the values of a Literal
-    constraints: list
+    items: tuple  # what a list is of, or the values of a Literal
+    constraints: tuple
+
+    def fits(self, value) -> bool:
+        """Whether a value has this type, whatever its range."""
+        if self.kind is Literal:
+            return isinstance(value, str) and value in self.items
+        if self.kind in NUMBERS:
+            right = isinstance(value, NUMBERS[self.kind]) and type(value) is not bool
+            return right and math.isfinite(value)
+        return self.kind in ANYTHING or isinstance(
+            value, CLASSES.get(self.kind, self.kind)
+        )
+
+    def check_range(self, name, value) -> None:
+        """Raises UserValueError unless a value of this type is in its range."""
+        for item in value if self.kind is list and self.items else ():
+            check_choices(f"each of {name}", choices_of(self.items[0]), item)
+        for constraint in self.constraints:
+            for attribute, (words, holds) in LIMITS.items():
+                limit = getattr(constraint, attribute, None)
+                if limit is not None and not holds(value, limit):
+                    raise UserValueError(
+                        f"{name} has to be {words} {limit}, received {value!r}"
+                    )
+
+    @property
+    def names(self) -> list:
+        """What values are called in a sentence."""
+        if self.kind is Literal:
+            return list(map(repr, self.items))
+        return [NAMES.get(self.kind) or self.kind.__name__]
 
 
-class Argument(NamedTuple):
-    """What a function's signature declares of an argument."""
+NUMBERS = {int: numbers.Integral, float: numbers.Real}
+ANYTHING = Any, REQUIRED, object
+CLASSES = {bool: (bool, np.bool_), list: (list, tuple)}  # where they are not the type
+NAMES = {
+    types.NoneType: "None",
+    bool: "True or False",
+    int: "an integer",
+    float: "a finite number",
+    str: "text",
+    list: "a list",
+    Callable: "a function",
+}
+LIMITS = {  # by the attributes of the constraints of annotated_types
+    "ge": ("at least", operator.ge),
+    "gt": ("above", operator.gt),
+    "le": ("at most", operator.le),
+    "lt": ("below", operator.lt),
+}
 
-    name: str
-    default: Any
-    choices: list
-    markers: list
+
+class Argument:
+    """What a function's signature declares of an argument.
+
+    Args:
+        name: its name.
+        annotation: its annotation, see ``arguments.py``.
+        default: its default; REQUIRED if it has none.
+
+    Attributes:
+        choices: each type that it may have, as a ``Choice``.
+        markers: what is in its ``Annotated`` beside the type.
+    """
+
+    def __init__(self, name, annotation, default=REQUIRED):
+        self.name = name
+        self.default = default
+        self.markers = getattr(annotation, "__metadata__", ())
+        self.choices = choices_of(annotation)
 
     @property
     def meaning(self) -> str:
@@ -52,9 +113,8 @@ class Argument(NamedTuple):
 
         None is right where it is the default.
         """
-        if value is None and self.default is None:
-            return
-        check_choices(self.name, self.choices, value)
+        if value is not None or self.default is not None:
+            check_choices(self.name, self.choices, value)
         for marker in self.markers:
             if inspect.isfunction(marker):
                 marker(value, self.name)
@@ -64,33 +124,22 @@ class Argument(NamedTuple):
 def declared_arguments(fn) -> dict:
     """Returns the arguments of a function that can be given by keyword, by name."""
     parameters = inspect.signature(fn, eval_str=True).parameters.values()
-    return {
-        p.name: Argument(
-            p.name,
-            p.default,
-            choices_of(p.annotation),
-            list(getattr(p.annotation, "__metadata__", ())),
-        )
-        for p in parameters
-        if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
-    }
+    named = [
+        p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
+    ]
+    return {p.name: Argument(p.name, p.annotation, p.default) for p in named}
 
 
 def choices_of(annotation) -> list:
-    """Returns the types that an annotation allows, each with its constraints."""
+    """Returns the types that an annotation allows, each as a ``Choice``."""
     annotation, outer = without_metadata(annotation)
     members = (annotation,)
     if typing.get_origin(annotation) in (typing.Union, types.UnionType):
         members = typing.get_args(annotation)
     choices = []
-    for member in members:
-        member, inner = without_metadata(member)
+    for member, inner in map(without_metadata, members):
         kind = typing.get_origin(member) or member
-        constraints = []
-        for constraint in (*inner, *outer):
-            grouped = isinstance(constraint, GroupedMetadata)
-            constraints += constraint if grouped else [constraint]
-        choices.append(Choice(kind, typing.get_args(member), constraints))
+        choices.append(Choice(kind, typing.get_args(member), (*inner, *outer)))
     return choices
 
 
@@ -101,53 +150,11 @@ def without_metadata(annotation):
     return annotation, ()
 
 
-KINDS = {  # what a value of each type is called, and how it is recognised
-    Any: ("anything", lambda value: True),
-    REQUIRED: ("anything", lambda value: True),
-    object: ("anything", lambda value: True),
-    types.NoneType: ("None", lambda value: value is None),
-    bool: ("True or False", lambda value: isinstance(value, (bool, np.bool_))),
-    int: (
-        "an integer",
-        lambda value: isinstance(value, numbers.Integral) and type(value) is not bool,
-    ),
-    float: (
-        "a finite number",
-        lambda value: (
-            isinstance(value, numbers.Real)
-            and type(value) is not bool
-            and math.isfinite(value)
-        ),
-    ),
-    str: ("text", lambda value: isinstance(value, str)),
-    list: ("a list", lambda value: isinstance(value, (list, tuple))),
-    Callable: ("a function", callable),
-}
-LIMITS = {  # of a range, by the name of the constraint's attribute
-    Ge: ("ge", "at least", lambda value, limit: value >= limit),
-    Gt: ("gt", "above", lambda value, limit: value > limit),
-    Le: ("le", "at most", lambda value, limit: value <= limit),
-    Lt: ("lt", "below", lambda value, limit: value < limit),
-}
-
-
 def check_choices(name, choices, value) -> None:
     """Raises UserValueError unless ``value`` has one of the types and its range."""
     for choice in choices:
-        if not fits(choice, value):
-            continue
-        if choice.kind is list and choice.items:
-            for item in value:
-                check_choices(f"each of {name}", choices_of(choice.items[0]), item)
-        for constraint in () if value is None else choice.constraints:
-            if type(constraint) in LIMITS:
-                attribute, words, holds = LIMITS[type(constraint)]
-                limit = getattr(constraint, attribute)
-                if not holds(value, limit):
-                    raise UserValueError(
-                        f"{name} has to be {words} {limit}, received {value!r}"
-                    )
-        return
+        if choice.fits(value):
+            return choice.check_range(name, value) if value is not None else None
     literals = [item for c in choices if c.kind is Literal for item in c.items]
     raise UserValueError(
         f"{name} has to be {names_of(choices)}, received {value!r}"
@@ -155,23 +162,9 @@ def check_choices(name, choices, value) -> None:
     )
 
 
-def fits(choice, value) -> bool:
-    """Whether a value has that type."""
-    if choice.kind is Literal:
-        return isinstance(value, str) and value in choice.items
-    if choice.kind in KINDS:
-        return KINDS[choice.kind][1](value)
-    return isinstance(value, choice.kind)
-
-
 def names_of(choices) -> str:
     """Returns what the types of a value are called in a sentence."""
-    names = []
-    for choice in choices:
-        if choice.kind is Literal:
-            names += map(repr, choice.items)
-        else:
-            names.append(KINDS.get(choice.kind, (choice.kind.__name__,))[0])
+    names = [name for choice in choices for name in choice.names]
     return " or ".join(dict.fromkeys(names))
 
 
@@ -220,37 +213,31 @@ def check_arguments(fn, given) -> Arguments:
         UserTypeError: for a keyword that nothing takes, or one that is missing.
         UserValueError: for a value of another type or outside its range.
     """
-    declared = declared_arguments(fn)
-    values = {name: argument.default for name, argument in declared.items()}
-    values |= {name: value for name, value in given.items() if name in declared}
-    for name, argument in declared.items():
-        if values[name] is REQUIRED:
-            raise UserTypeError(f"{fn.__name__}() needs the argument {name!r}")
-        argument.check(values[name])
-    extra = {name: value for name, value in given.items() if name not in declared}
-    of_parts, complete = {}, dict(values)
-    for name, argument in declared.items():
-        if part := argument.marker(Part):
-            function = part.find(values[name])
-            takes = declared_arguments(function)
-            keywords = {k: v for k, v in extra.items() if k in takes}
-            for keyword, value in keywords.items():
-                takes[keyword].check(value)
-            of_parts |= takes
-            complete |= {
-                k: keywords.get(k, argument.default) for k, argument in takes.items()
-            }
-            values[name] = Builder(part, values[name], keywords)
-    for keyword in extra:
-        if keyword not in of_parts:
-            parts = [a for a in declared.values() if a.marker(Part)]
-            takers = [f"the {a.marker(Part).kind} {values[a.name]!r}" for a in parts]
-            takers = " nor ".join([f"{fn.__name__}()", *takers])
+    declared = dict(declared_arguments(fn))
+    parts = {name: part for name, x in declared.items() if (part := x.marker(Part))}
+    functions = {}
+    for name, part in parts.items():
+        functions[name] = part.find(given.get(name, declared[name].default))
+        declared = declared_arguments(functions[name]) | declared
+    complete = {name: argument.default for name, argument in declared.items()} | given
+    for name, value in complete.items():
+        takers = [f"the {part.kind} {complete[x]!r}" for x, part in parts.items()]
+        if name not in declared:
             raise UserTypeError(
-                f"neither {takers} has an argument {keyword!r}"
-                f"{suggest(keyword, [*declared, *of_parts])}"
+                f"neither {' nor '.join([f'{fn.__name__}()', *takers])} has an "
+                f"argument {name!r}{suggest(name, declared)}"
             )
-    return Arguments(values, complete, {**of_parts, **declared})
+        if value is REQUIRED:
+            its_own = name in declared_arguments(fn)
+            owner = f"{fn.__name__}()" if its_own else " or ".join(takers)
+            raise UserTypeError(f"{owner} needs the argument {name!r}")
+        declared[name].check(value)
+    values = {name: complete[name] for name in declared_arguments(fn)}
+    for name, function in functions.items():
+        its_own = declared_arguments(function).keys() - values.keys()
+        keywords = {key: given[key] for key in its_own & given.keys()}
+        values[name] = Builder(parts[name], values[name], keywords)
+    return Arguments(values, complete, declared)
 
 
 def describe_arguments(fn) -> str:

@@ -215,9 +215,13 @@ class Deterministic:
 
 
 def middle_and_half_width(space):
-    """Returns both [*shape] of a Box; raises UserTypeError unless it is bounded."""
-    if not (np.isfinite(space.low).all() and np.isfinite(space.high).all()):
-        raise UserTypeError(f"a squashed action needs finite bounds, received {space}")
+    """Returns both [*shape] of a Box of floats; raises UserTypeError for others."""
+    bounded = np.isfinite(space.low).all() and np.isfinite(space.high).all()
+    if not (bounded and np.issubdtype(space.dtype, np.floating)):
+        raise UserTypeError(
+            f"the action space {space} is not supported: a squashed action needs a Box "
+            "of floats with finite bounds"
+        )
     middle, half_width = (space.high + space.low) / 2, (space.high - space.low) / 2
     return middle.astype(np.float32), half_width.astype(np.float32)
 

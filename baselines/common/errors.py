@@ -1,8 +1,8 @@
-"""Errors that are the caller's to fix: the command line prints them as one line.
+"""Errors that the caller can fix: the command line prints them as one line.
 
 Each is also the Python exception that research code would expect, so that
 ``except ValueError`` works as usual. An exception of any other type is a bug,
-ours or an environment's, and keeps its traceback.
+ours or an environment's, and is shown with its traceback.
 """
 
 import difflib
@@ -10,7 +10,7 @@ import re
 
 
 class UserError(Exception):
-    """A mistake of the caller; its message says what was wrong and what is right."""
+    """A mistake of the caller; the message says what was wrong and what is right."""
 
 
 class UserValueError(UserError, ValueError):
@@ -26,7 +26,7 @@ class UserFileError(UserError, OSError):
 
 
 class FullDiskError(UserFileError):
-    """A file that there was no space for."""
+    """There was no space left to write a file."""
 
 
 class DivergedError(UserError, ArithmeticError):
@@ -44,5 +44,5 @@ def suggest(name: str, known) -> str:
 
 
 def first_line(error) -> str:
-    """Returns an exception's message, cut to one line."""
+    """Returns an exception's message as one line."""
     return re.sub(r"\s+", " ", str(error)).strip() or type(error).__name__

@@ -1,4 +1,4 @@
-"""What this machine has left."""
+"""The memory that this machine has left."""
 
 import contextlib
 import os
@@ -11,7 +11,7 @@ def check_memory(what, argument, count, size) -> None:
     """Raises UserValueError if something does not fit into this machine's memory.
 
     Args:
-        what: what it is, for the message.
+        what: name of it, for the message.
         argument: name of the argument to make smaller.
         count: how many items it has.
         size: bytes of each.
@@ -25,10 +25,10 @@ def check_memory(what, argument, count, size) -> None:
 
 
 def available_memory(container=Path("/sys/fs/cgroup")) -> int:
-    """Returns how many bytes this process may still allocate, as far as is known.
+    """Returns how many bytes this process can still allocate, approximately.
 
     Args:
-        container: folder in which the kernel tells of a container's memory.
+        container: folder of the kernel's files about a container's memory (cgroup v2).
     """
     try:
         with open("/proc/meminfo") as file:
@@ -42,7 +42,7 @@ def available_memory(container=Path("/sys/fs/cgroup")) -> int:
             for name in ("max", "current", "stat")
         )
         statistics = dict(line.split() for line in statistics.splitlines())
-        # Files that were read or written, such as checkpoints, give way when needed.
+        # The kernel drops cached files, such as checkpoints, when memory is needed.
         files = int(statistics["active_file"]) + int(statistics["inactive_file"])
         available = min(available, int(limit) - (int(used) - files))
     return available

@@ -5,7 +5,7 @@
 mpi4py is not imported.
 
 Every function that communicates waits until all ranks have called it, in the same
-order: one that only some ranks call waits for ever.
+order: one that only some ranks call never returns.
 
 Attributes:
     size, rank: how many ranks there are, and which of them this process is, from 0.
@@ -22,21 +22,26 @@ import numpy as np
 from baselines.common.errors import MissingDependency, UserValueError
 
 VARIABLES = (  # of the environment: size, rank, local size and local rank
-    # MPICH and Intel MPI
-    ("PMI_SIZE", "PMI_RANK", "MPI_LOCALNRANKS", "MPI_LOCALRANKID"),
-    # Open MPI
-    tuple(
-        f"OMPI_COMM_WORLD_{name}"
-        for name in ("SIZE", "RANK", "LOCAL_SIZE", "LOCAL_RANK")
+    (
+        "PMI_SIZE",  # MPICH and Intel MPI
+        "PMI_RANK",
+        "MPI_LOCALNRANKS",
+        "MPI_LOCALRANKID",
+    ),
+    (
+        "OMPI_COMM_WORLD_SIZE",  # Open MPI
+        "OMPI_COMM_WORLD_RANK",
+        "OMPI_COMM_WORLD_LOCAL_SIZE",
+        "OMPI_COMM_WORLD_LOCAL_RANK",
     ),
 )
 PREFIXES = "MPI_LOCAL", "OMPI_", "PMI_", "PMIX_"  # of all that a launcher sets
-PATIENCE = 2.0  # seconds that a rank which ends waits for the others to end, too
-SEED_STEP = 10_000  # from the seeds of a rank to the next one's, as OpenAI Baselines
+EXIT_TIMEOUT_SECONDS = 2.0  # that a rank which exits waits for the others to exit
+SEED_STEP = 10_000  # between the seeds of two ranks, as in OpenAI Baselines
 
 
 def read_environment(environ):
-    """Returns size, rank, local size and local rank, as the launcher gave them."""
+    """Returns size, rank, local size and local rank, as the launcher set them."""
     for names in VARIABLES:
         if int(environ.get(names[0], 1)) > 1:
             defaults = 1, 0, 1, 0
@@ -46,19 +51,19 @@ def read_environment(environ):
 
 size, rank, local_size, local_rank = read_environment(os.environ)
 world = None  # the communicator of all ranks, once they are connected
-endings = None  # another, to tell each other that they end
+exit_world = None  # another one, for the ranks that exit
 
 
 def connect() -> None:
-    """Connects the ranks, unless they are or there is only one.
+    """Connects the ranks, unless that is done or there is only one.
 
-    From here on, an exception that nothing catches ends all ranks.
+    From then on, an uncaught exception ends all ranks.
 
     Raises:
         MissingDependency: if mpi4py cannot be used.
-        UserValueError: if the launcher is not that of mpi4py's MPI.
+        UserValueError: if the launcher belongs to another MPI than mpi4py.
     """
-    global world, endings
+    global world, exit_world
     if size == 1 or world is not None:
         return
     try:
@@ -73,9 +78,9 @@ def connect() -> None:
         library = " ".join(MPI.Get_library_version().split(",")[0].split()[:3])
         raise UserValueError(
             f"mpiexec started {size} processes, but MPI finds {MPI.COMM_WORLD.size}: "
-            f"mpi4py uses another MPI ({library}) than mpiexec; call its own mpiexec"
+            f"mpi4py uses another MPI ({library}); start with the mpiexec of that one"
         )
-    world, endings = MPI.COMM_WORLD.Dup(), MPI.COMM_WORLD.Dup()
+    world, exit_world = MPI.COMM_WORLD.Dup(), MPI.COMM_WORLD.Dup()
     sys.excepthook = end_by_exception
 
 
@@ -107,7 +112,7 @@ def mean(array) -> np.ndarray:
 
 
 def wait() -> None:
-    """Returns when every rank is here."""
+    """Returns when every rank has called this."""
     if size > 1:
         connect()
         world.Barrier()
@@ -121,8 +126,10 @@ def any_rank(flag) -> bool:
 def mean_row(row) -> dict:
     """Returns the means over the ranks of a dict of numbers.
 
-    What is the same everywhere stays as it is, so that counts stay whole.
+    Numbers that are equal on all ranks stay as they are, so that counts stay integers.
     """
+    if size == 1:
+        return row
     rows = gather(row)
     means = {}
     for key in row:
@@ -133,7 +140,7 @@ def mean_row(row) -> dict:
 
 
 def own_seed(seed):
-    """Returns the seed of what has to differ between ranks; None stays None."""
+    """Returns this rank's seed, for what has to differ between ranks; None for None."""
     return None if seed is None else seed + SEED_STEP * rank
 
 
@@ -145,8 +152,9 @@ def child_environment() -> dict:
 def end(status, message=None) -> None:
     """Ends the program with an exit status, on every rank.
 
-    If all ranks come here within moments, as after the same mistake, rank 0 speaks for
-    all. Otherwise the others wait for this rank, for ever: they are aborted.
+    If all ranks exit within seconds, as after the same mistake, rank 0 prints the
+    message for all. Otherwise the others would wait for this rank forever, so they are
+    aborted.
 
     Args:
         status: exit status.
@@ -155,20 +163,20 @@ def end(status, message=None) -> None:
     Raises:
         SystemExit: with that status, unless the ranks are aborted.
     """
-    together = world is None or all_end()
-    # Ranks that could not be connected are likely to have failed alike.
-    speaks = local_rank == 0 if world is None else rank == 0
-    if message is not None and (speaks or not together):
+    together = world is None or all_exit()
+    # Ranks that could not be connected have probably failed for the same reason.
+    prints = local_rank == 0 if world is None else rank == 0
+    if message is not None and (prints or not together):
         print(message, file=sys.stderr, flush=True)
     if not together:
         world.Abort(status)
     raise SystemExit(status)
 
 
-def all_end() -> bool:
-    """Whether every rank comes here within ``PATIENCE`` seconds."""
-    request = endings.Ibarrier()
-    deadline = time.monotonic() + PATIENCE
+def all_exit() -> bool:
+    """Whether every rank calls this within ``EXIT_TIMEOUT_SECONDS``."""
+    request = exit_world.Ibarrier()
+    deadline = time.monotonic() + EXIT_TIMEOUT_SECONDS
     while not request.Test():
         if time.monotonic() > deadline:
             return False
@@ -182,7 +190,7 @@ def end_by_exception(*exc_info) -> None:
 
 
 def available_cores() -> int:
-    """Returns how many cores this process may use: its share, beside other ranks."""
+    """Returns how many cores this process may use: its share of the machine's."""
     if hasattr(os, "sched_getaffinity"):
         cores = len(os.sched_getaffinity(0))
     else:

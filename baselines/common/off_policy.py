@@ -57,13 +57,14 @@ class Player:
         seed: of these.
     """
 
-    def __init__(self, env, model, memory, explore=None, random_steps=0, seed=None):
+    def __init__(self, env, model, memory, explore=None, random_steps=0, seed=0):
         self.env = env
         self.memory = memory
         self.explore = explore or (lambda obs: model.step(obs)[0])
         self.random_steps = random_steps
         self.space = copy.deepcopy(env.action_space)
-        self.space.seed(seed)
+        # Not the numbers of the environment that has the same seed.
+        self.space.seed(int(np.random.SeedSequence([seed, 3]).generate_state(1)[0]))
         self.num_timesteps = 0
         self.obs = None
         self.actions = None

@@ -1,4 +1,4 @@
-"""Replay memory whose transitions are drawn by priority."""
+"""Replay memory whose transitions are sampled by priority."""
 
 import numpy as np
 
@@ -6,17 +6,17 @@ from baselines.common.replay_buffer import ReplayBuffer, Transitions
 
 
 class PrioritizedReplayBuffer(ReplayBuffer):
-    """Draws transitions in proportion to their priorities, such as TD errors.
+    """Samples transitions in proportion to their priorities, such as TD errors.
 
     Schaul et al. 2016, "Prioritized Experience Replay", proportional variant:
-    P(i) = p_i^α / Σ p^α, stratified, and weights (len P(i))^-β over the largest of the
-    batch. A transition begins with the largest priority seen so far.
+    P(i) = p_i^α / Σ p^α, stratified; weights (len P(i))^-β, divided by the largest of
+    the batch. New transitions have the largest priority seen so far.
 
     Args:
-        alpha: exponent of priorities (α); 0 draws uniformly.
+        alpha: exponent of priorities (α); 0 samples uniformly.
         beta: exponent of the importance weights at the start (β).
-        beta_iters: agent steps in which β goes to 1.
-        eps: added to each priority, so that every transition can be drawn.
+        beta_iters: agent steps in which β rises to 1.
+        eps: added to each priority, so that every transition can be sampled.
         arguments, keywords: of ReplayBuffer.
     """
 
@@ -52,10 +52,10 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         return self._transitions(indices, weights.astype(np.float32))
 
     def update_priorities(self, indices, priorities) -> None:
-        """Sets the priorities of drawn transitions, before anything is added.
+        """Sets the priorities of sampled transitions, before the next ``add``.
 
         Args:
-            indices: [K, B] as drawn.
+            indices: [K, B] as sampled.
             priorities: [K, B], at least 0.
         """
         priorities = np.asarray(priorities, np.float64).ravel() + self.eps
@@ -63,13 +63,13 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         self.tree.set(indices.ravel(), priorities**self.alpha)
 
     def check_valid(self) -> None:
-        """As in ReplayBuffer; also that priorities and what can be drawn agree."""
+        """As in ReplayBuffer; also checks which transitions have a priority."""
         super().check_valid()
         self.tree.check_valid()
-        drawable = np.zeros((self.num_rows, self.num_envs), bool)
-        drawable[np.arange(self.first_row, self.count) % self.num_rows] = True
-        leaves = self.tree.levels[0][: drawable.size]
-        assert ((leaves > 0) == drawable.ravel()).all()
+        stored = np.zeros((self.num_rows, self.num_envs), bool)
+        stored[np.arange(self.first_row, self.count) % self.num_rows] = True
+        leaves = self.tree.levels[0][: stored.size]
+        assert ((leaves > 0) == stored.ravel()).all()
 
     def get_state(self) -> dict:
         leaves = self.tree.levels[0][: self.num_rows * self.num_envs]
@@ -83,11 +83,11 @@ class PrioritizedReplayBuffer(ReplayBuffer):
 
 
 class SumTree:
-    """Numbers of which each is found by a point in their running sum.
+    """Numbers, each of which is found by a point in their cumulative sum.
 
     Each level has the sums of WIDTH neighbours in the one below: few wide levels take
-    fewer calls of NumPy than many narrow ones. Sums are always made anew from their
-    parts, so that no error builds up.
+    fewer NumPy calls than many narrow ones. Sums are always recomputed from their
+    parts, so that rounding errors do not accumulate.
 
     Args:
         size: how many numbers.
@@ -109,19 +109,19 @@ class SumTree:
         return self.levels[0][indices]
 
     def set(self, indices, values) -> None:
-        """Sets numbers; of an index that comes twice, the last one counts."""
+        """Sets numbers; if an index occurs twice, to the last of its values."""
         self.levels[0][indices] = values
         for level, above in zip(self.levels, self.levels[1:]):
             indices = np.unique(indices // self.WIDTH)
             above[indices] = level.reshape(-1, self.WIDTH)[indices].sum(axis=1)
 
     def find(self, points):
-        """Returns the index of the number that each point of the running sum is in."""
+        """Returns the indices of the numbers at points of the cumulative sum."""
         indices = np.zeros(points.shape, int)
         for level in reversed(self.levels):
             children = level.reshape(-1, self.WIDTH)[indices]
             ends = np.cumsum(children, axis=-1)
-            # Rounding may put a point outside: never onto a zero.
+            # Rounding may move a point outside; it has to find a number above 0.
             last = self.WIDTH - 1 - np.argmax(children[..., ::-1] > 0, axis=-1)
             child = np.minimum((ends <= points[..., None]).sum(axis=-1), last)
             before = np.take_along_axis(ends - children, child[..., None], axis=-1)
@@ -130,7 +130,7 @@ class SumTree:
         return indices
 
     def check_valid(self) -> None:
-        """Raises AssertionError if a sum is not that of its parts."""
+        """Raises AssertionError if a sum is not the sum of its parts."""
         for level, above in zip(self.levels, self.levels[1:]):
             sums = level.reshape(-1, self.WIDTH).sum(axis=1)
             assert (above[: len(sums)] == sums).all() and not above[len(sums) :].any()

@@ -64,6 +64,11 @@ class QFunction(Model):
         self.noise_sizes = [stream.noise_size for stream in self.streams]
         self._act = backend.compile(self._mean, self.variables)
 
+    @property
+    def description(self) -> dict:
+        """As in ``Model``; outputs that mean other values are refused."""
+        return super().description | {"values": type(self.values).__name__}
+
     def _build(self, obs):
         features = self.parts["network"](self.scale(obs))
         for stream in self.streams:

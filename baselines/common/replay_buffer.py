@@ -17,30 +17,30 @@ class Transitions(NamedTuple):
     actions: np.ndarray  # [K, B, *action shape]
     returns: np.ndarray  # [K, B] float32: sum of γ^i r_i
     next_obs: np.ndarray  # [K, B, *observation shape], after the last of those steps
-    # Factor of the value of next_obs: γ^steps, 0 where the episode had ended.
+    # Factor of the value of next_obs: γ^steps, 0 where the episode has ended.
     discounts: np.ndarray  # [K, B] float32
     weights: np.ndarray  # [K, B] float32: weight of each in the loss
     indices: np.ndarray  # [K, B] where they are stored
 
 
 class ReplayBuffer:
-    """The last transitions of N environments, drawn uniformly.
+    """The last transitions of N environments, sampled uniformly.
 
-    Steps are kept in rows [N, ...]; row ``count`` has observations that wait for their
-    actions. Memory is taken as rows fill it, not at once. Returns are cut at the end of
-    an episode, and at the newest step, which is drawn as well. A time limit bootstraps
-    from the episode's true last observation.
+    Steps are stored in rows [N, ...]; row ``count`` has the newest observations, whose
+    actions are not known yet. Memory is allocated as rows are written, not at once.
+    Returns end with an episode, and with the newest step, which can be sampled as well.
+    At a time limit they are continued by the value of the episode's last observation.
 
     Args:
         observation_space: a Box, Discrete or MultiDiscrete space.
-        action_space: what actions are from.
-        size: how many transitions to keep, rounded up to a multiple of ``num_envs``.
+        action_space: of the actions.
+        size: how many transitions to store, rounded up to a multiple of ``num_envs``.
         num_envs: environments that step together (N).
         n_step: most steps in a return (Sutton 1988).
         gamma: discount of a step (γ).
-        frame_stack: frames that a VecFrameStack has put side by side in the last axis
-            of each observation; only the newest is kept.
-        seed: of the generator that transitions are drawn from.
+        frame_stack: frames that a VecFrameStack has stacked in the last axis of each
+            observation; only the newest is stored.
+        seed: of the random generator that samples.
     """
 
     def __init__(
@@ -62,8 +62,8 @@ class ReplayBuffer:
         shape = observation_space.shape
         if frame_stack > 1:
             shape = (*shape[:-1], shape[-1] // frame_stack)
-        # Beyond what can be drawn: the row that waits, and the oldest, whose stacks
-        # have lost frames.
+        # Beyond what can be sampled: the row without actions, and the oldest rows,
+        # whose stacks have lost frames.
         self.num_rows = -(-size // num_envs) + frame_stack
         rows = self.num_rows, num_envs
         check_memory(
@@ -74,38 +74,38 @@ class ReplayBuffer:
             + math.prod(action_space.shape) * np.dtype(action_space.dtype).itemsize
             + np.dtype(np.float32).itemsize,
         )
-        # NumPy has zeros from the operating system, which maps pages when written to.
+        # Zeros come from the operating system, which maps pages when they are written.
         self.frames = np.zeros((*rows, *shape), observation_space.dtype)
         self.actions = np.zeros((*rows, *action_space.shape), action_space.dtype)
         self.rewards = np.zeros(rows, np.float32)
-        self.starts = np.zeros(rows, bool)  # whether an episode begins with the frame,
-        self.dones = np.zeros(rows, bool)  # ends with the step,
-        self.truncated = np.zeros(rows, bool)  # and does so by a time limit
-        self.last_frames = {}  # (row % num_rows, env): behind a time limit
-        self.count = 0  # rows with a step, those that are overwritten included
+        self.starts = np.zeros(rows, bool)  # whether the frame is an episode's first,
+        self.dones = np.zeros(rows, bool)  # the step is its last,
+        self.truncated = np.zeros(rows, bool)  # and a time limit ended it
+        self.last_frames = {}  # by (row % num_rows, env): the frame at a time limit
+        self.count = 0  # rows with a step, overwritten ones included
 
     def __len__(self):
         return (self.count - self.first_row) * self.num_envs
 
     @property
     def first_row(self) -> int:
-        """The oldest row that can be drawn."""
+        """The oldest row that can be sampled."""
         return max(0, self.count - self.num_rows + self.frame_stack)
 
     def start(self, obs) -> None:
-        """Takes the observations [N, *observation shape] after the first reset."""
+        """Stores the observations [N, *observation shape] of the first reset."""
         self.frames[0] = self._newest(obs)
         self.starts[0] = True
 
     def add(self, actions, rewards, dones, obs, last_obs) -> None:
-        """Takes one step of every environment.
+        """Stores one step of every environment.
 
         Args:
             actions: [N, *action shape]
             rewards: [N]
             dones: [N] bool
             obs: [N, *observation shape], where ``dones`` the next episode's first
-            last_obs: the last observation by environment, where a time limit struck
+            last_obs: the episode's last observation by environment, at time limits
         """
         row = self.count % self.num_rows
         for env in np.flatnonzero(self.truncated[row]):
@@ -128,7 +128,7 @@ class ReplayBuffer:
         return obs[..., -self.frames.shape[-1] :]
 
     def sample(self, num_batches, batch_size) -> Transitions:
-        """Draws batches; ``start`` and ``add`` have to have been called."""
+        """Samples batches; ``start`` and ``add`` have to be called before."""
         shape = num_batches, batch_size
         rows = self.rng.integers(self.first_row, self.count, shape)
         envs = self.rng.integers(self.num_envs, size=shape)
@@ -136,7 +136,7 @@ class ReplayBuffer:
         return self._transitions(indices, np.ones(shape, np.float32))
 
     def update_priorities(self, indices, priorities) -> None:
-        """Does nothing: all transitions are drawn alike."""
+        """Does nothing: all transitions are equally likely."""
 
     def _transitions(self, indices, weights):
         slots, envs = np.divmod(indices, self.num_envs)
@@ -170,7 +170,7 @@ class ReplayBuffer:
         )
 
     def _obs(self, rows, envs):
-        """Returns observations, with the frames before them in the same episode."""
+        """Returns observations, with the frames stacked before them."""
         slots = rows % self.num_rows
         if self.frame_stack == 1:
             return self.frames[slots, envs]
@@ -184,7 +184,7 @@ class ReplayBuffer:
         return np.concatenate(stack, axis=-1)
 
     def _last_obs(self, row, env):
-        """Returns the observation behind a time limit that struck in this row."""
+        """Returns the last observation of an episode that a time limit ended."""
         last = self.last_frames[row % self.num_rows, env]
         if self.frame_stack == 1:
             return last
@@ -192,17 +192,17 @@ class ReplayBuffer:
         return np.concatenate([before[..., last.shape[-1] :], last], axis=-1)
 
     def check_valid(self) -> None:
-        """Raises AssertionError if the parts do not agree with each other."""
-        kept = range(max(0, self.count - self.num_rows + 1), self.count)
-        slots = [row % self.num_rows for row in kept]
+        """Raises AssertionError if the arrays contradict each other."""
+        stored = range(max(0, self.count - self.num_rows + 1), self.count)
+        slots = [row % self.num_rows for row in stored]
         assert len(self) <= (self.num_rows - self.frame_stack) * self.num_envs
         assert not self.truncated[slots][~self.dones[slots]].any()
         for slot in slots:
             following = (slot + 1) % self.num_rows
             assert (self.starts[following] == self.dones[slot]).all()
-        waiting = self.count % self.num_rows
-        known = {(row, env) for row, env in self.last_frames if row != waiting}
-        assert known == {
+        newest = self.count % self.num_rows
+        found = {(row, env) for row, env in self.last_frames if row != newest}
+        assert found == {
             (s, e) for s in slots for e in np.flatnonzero(self.truncated[s])
         }
 
@@ -219,14 +219,14 @@ class ReplayBuffer:
         return range(oldest_frame // self.segment_rows, self.count // self.segment_rows)
 
     def get_segment(self, number) -> dict:
-        """Returns arrays of the rows of a segment that are still there."""
+        """Returns arrays of the rows of a segment that are still stored."""
         first = number * self.segment_rows
         return self._get_rows(first, first + self.segment_rows)
 
     def set_segment(self, arrays) -> None:
-        """Puts back what ``get_segment`` returned."""
+        """Restores what ``get_segment`` returned."""
         slots = arrays["rows"] % self.num_rows
-        # Of rows that were overwritten after their segment was written.
+        # Those of rows that were overwritten after their segment was written.
         for key in [key for key in self.last_frames if key[0] in slots]:
             del self.last_frames[key]
         for name in ("frames", "actions", "rewards", "starts", "dones", "truncated"):
@@ -239,7 +239,7 @@ class ReplayBuffer:
         rows = np.arange(max(first, self.count - self.num_rows + 1), stop)
         slots = rows % self.num_rows
         truncated = self.truncated[slots]
-        # Nothing has ended yet in the row that waits for its actions.
+        # The newest row has no actions yet, so that nothing has ended in it.
         truncated[rows == self.count] = False
         last_frames = [
             self.last_frames[slots[i], env] for i, env in zip(*np.nonzero(truncated))
@@ -257,7 +257,7 @@ class ReplayBuffer:
         }
 
     def get_state(self) -> dict:
-        """Returns what is in no segment: the newest rows and the generator."""
+        """Returns what no segment has: the newest rows and the generator's state."""
         return {
             "count": self.count,
             "generator": self.rng.bit_generator.state,
@@ -267,7 +267,7 @@ class ReplayBuffer:
         }
 
     def set_state(self, state) -> None:
-        """Takes back what ``get_state`` returned, after all segments are set."""
+        """Restores what ``get_state`` returned; all segments have to be set before."""
         self.count = state["count"]
         self.rng.bit_generator.state = state["generator"]
         self.set_segment(state["newest"])

@@ -1,7 +1,7 @@
-"""Preprocessing of the games of stable-retro, as OpenAI Baselines has it.
+"""Preprocessing of stable-retro games, as in OpenAI Baselines.
 
 The order, from the emulator up: StochasticFrameSkip, a time limit (both by
-``make_retro``), then a Monitor, which so sees raw scores, then Atari's WarpFrame
+``make_retro``), then a Monitor, which so records raw scores, then Atari's WarpFrame
 and ClipRewardEnv (by ``wrap_deepmind_retro``). Frames stay uint8; the network
 scales them, once.
 """
@@ -27,13 +27,13 @@ def make_retro(env_id, state=None, max_episode_steps=10_000, **env_kwargs) -> gy
     Discrete, one for each combination of buttons that makes sense on the console.
 
     Args:
-        env_id: id of a game of stable-retro, as ``Airstriker-Genesis-v0``, or its
+        env_id: id of a game of stable-retro, such as ``Airstriker-Genesis-v0``, or its
             Gymnasium spec.
         state: name of the saved state that every episode starts in; None for the
-            game's own.
-        max_episode_steps: agent steps after which to cut a game short (OpenAI
-            Baselines' number), or None.
-        env_kwargs: for ``stable_retro.make``, as ``render_mode`` or ``scenario``.
+            game's default.
+        max_episode_steps: agent steps after which to truncate a game (10,000 in OpenAI
+            Baselines), or None.
+        env_kwargs: for ``stable_retro.make``, such as ``render_mode`` or ``scenario``.
 
     Raises:
         UserValueError: if there is no such game or state, or this process runs an
@@ -59,14 +59,14 @@ def make_retro(env_id, state=None, max_episode_steps=10_000, **env_kwargs) -> gy
         env = gym.make(spec, disable_env_checker=True, **{**emulator, **env_kwargs})
     except FileNotFoundError:
         raise UserFileError(
-            f"the ROM of {spec.id} is missing, as stable-retro brings that of "
-            "Airstriker-Genesis-v0 alone; import yours: "
+            f"the ROM of {spec.id} is missing: stable-retro includes that of "
+            "Airstriker-Genesis-v0 only; import yours with "
             "python -m stable_retro.import FOLDER"
         ) from None
     except RuntimeError as error:
         raise UserValueError(
-            f"{spec.id} cannot be made (stable-retro can run one emulator a process, "
-            f"and make_vec_env gives each its own): {error}"
+            f"{spec.id} cannot be made (stable-retro can run one emulator per process; "
+            f"make_vec_env starts one process for each): {error}"
         ) from error
     env = StochasticFrameSkip(env, n=4, stickprob=0.25)
     if max_episode_steps is not None:
@@ -75,13 +75,13 @@ def make_retro(env_id, state=None, max_episode_steps=10_000, **env_kwargs) -> gy
 
 
 def wrap_deepmind_retro(env, frame_stack=False, scale=False) -> gym.Env:
-    """Returns ``env`` as the agent sees it: uint8 [84, 84, 1], rewards clipped.
+    """Returns ``env`` with observations uint8 [84, 84, 1] and clipped rewards.
 
     Args:
         env: an environment from ``make_retro``.
         frame_stack: whether to stack the last 4 frames here, [84, 84, 4]; not
             if a VecFrameStack follows.
-        scale: must be false. Kept to say why it went.
+        scale: has to be false, see ``refuse_scaling``.
     """
     refuse_scaling("wrap_deepmind_retro", scale)
     env = ClipRewardEnv(WarpFrame(env))
@@ -91,11 +91,11 @@ def wrap_deepmind_retro(env, frame_stack=False, scale=False) -> gym.Env:
 
 
 class StochasticFrameSkip(gym.Wrapper):
-    """Repeats each action for ``n`` frames, now and then one frame late.
+    """Repeats each action for ``n`` frames, sometimes starting one frame late.
 
-    With probability ``stickprob`` the first frame still has the action before;
-    an episode's first action is never late. Rewards are summed; the observation is
-    that of the last frame. Random numbers come from the environment's own generator
+    With probability ``stickprob`` the first frame repeats the action before; an
+    episode's first action is never late. Rewards are summed; the observation is
+    that of the last frame. Random numbers come from the environment's generator
     (``np_random``).
     """
 
@@ -110,8 +110,8 @@ class StochasticFrameSkip(gym.Wrapper):
         return self.env.reset(**kwargs)
 
     def step(self, action):
-        # A copy, as the caller may use the array again; [()] makes an array without
-        # dimensions a number, because RetroEnv would change such an array in place.
+        # A copy, as the caller may use the array again; [()] turns an array without
+        # dimensions into a number, because RetroEnv would change it in place.
         action = np.array(action)[()]
         late = (
             self.last_action is not None

@@ -1,7 +1,7 @@
 """Returns of a rollout: pure NumPy functions.
 
 Shapes: T steps of N environments. ``dones[t]`` says that the episode ended
-with step t, and ``next_values[t]`` is the value of the state that really
+with step t, and ``next_values[t]`` is the value of the state that actually
 followed it (see ``runners.Rollout``): 0 after a true end, the value of the
 last state after a time limit.
 """
@@ -13,7 +13,7 @@ def n_step(rewards, dones, next_values, gamma):
     """Returns the n-step returns of a rollout, [T, N].
 
     R_t = r_t + γ R_{t+1}                 inside an episode
-    R_t = r_t + γ next_value_t            at its end, and at the rollout's
+    R_t = r_t + γ next_value_t            at its end, and at the end of the rollout
 
     Mnih et al. 2016, algorithm S3.
 
@@ -37,7 +37,7 @@ def gae(rewards, dones, values, next_values, gamma, lam):
     δ_t = r_t + γ next_value_t - value_t
     A_t = δ_t + γ λ A_{t+1}, without the second term at an episode's end
 
-    Schulman et al. 2016 (GAE), equation 16, cut off at the rollout's end.
+    Schulman et al. 2016 (GAE), equation 16, truncated at the end of the rollout.
 
     Args:
         rewards: [T, N]
@@ -45,7 +45,7 @@ def gae(rewards, dones, values, next_values, gamma, lam):
         values: [T, N]
         next_values: [T, N]
         gamma: discount of one agent step
-        lam: λ, from 0 (one-step errors) to 1 (whole returns)
+        lam: λ, from 0 (one-step errors) to 1 (full returns)
     """
     deltas = rewards + gamma * next_values - values
     advantages = np.empty_like(deltas)

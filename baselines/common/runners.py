@@ -1,4 +1,4 @@
-"""Playing: a model and its environments make rollouts."""
+"""Rollouts of a model in its environments."""
 
 from typing import Any, NamedTuple
 
@@ -13,12 +13,12 @@ class Rollout(NamedTuple):
     """T successive steps of N environments."""
 
     obs: Any  # [T, N, *observation shape], on the device, in the space's own dtype
-    actions: np.ndarray  # [T, N, *action shape], as drawn: not clipped to the space
+    actions: np.ndarray  # [T, N, *action shape], as sampled: not clipped to the space
     rewards: np.ndarray  # [T, N] float32
     dones: np.ndarray  # [T, N] bool: the episode ended with this step
     values: np.ndarray  # [T, N] float32: value of obs[t]
-    # Value of the state that followed in truth: values[t + 1] inside an
-    # episode, that of the terminal observation at a time limit, 0 at an end.
+    # Value of the state that actually followed: values[t + 1] inside an episode,
+    # that of the terminal observation at a time limit, 0 at an end.
     next_values: np.ndarray  # [T, N] float32
     neglogps: np.ndarray  # [T, N] float32: -log p(actions[t])
     states: Any  # [N, S] recurrent state before the first step; None if none
@@ -27,7 +27,7 @@ class Rollout(NamedTuple):
 
 
 class Runner:
-    """Steps ``env`` with ``model``, ``nsteps`` at a time, and goes on where it was.
+    """Steps ``env`` with ``model``, ``nsteps`` at a time, without a reset in between.
 
     Args:
         env: a VecEnv; it is reset by the first ``run``.
@@ -44,10 +44,10 @@ class Runner:
         self.dones = np.zeros(env.num_envs, bool)
 
     def run(self) -> Rollout:
-        """Plays ``nsteps`` steps and returns them."""
+        """Takes ``nsteps`` steps and returns them."""
         if self.obs is None:
             self.obs = backend.to_device(self.env.reset())
-        steps, episodes, cut_short = [], [], []
+        steps, episodes, truncated = [], [], []
         first_states = self.states
         if first_states is not None:
             shape = self.env.num_envs, first_states.shape[1]
@@ -63,23 +63,20 @@ class Runner:
             self.obs = backend.to_device(next_obs)
             steps.append((obs, actions, rewards, self.dones, values, neglogps, masks))
             episodes += [info["episode"] for info in infos if "episode" in info]
-            limits = [
-                i
-                for i in np.flatnonzero(self.dones)
-                if infos[i].get("TimeLimit.truncated")
-            ]
+            ended = np.flatnonzero(self.dones)
+            limits = [i for i in ended if infos[i].get("TimeLimit.truncated")]
             if limits:
                 last_obs = np.array(next_obs)
                 last_obs[limits] = [infos[i]["terminal_observation"] for i in limits]
                 no_masks = np.zeros_like(self.dones)
                 values = self.model.value(last_obs, S=self.states, M=no_masks)
-                cut_short.append((t, limits, values[limits]))
+                truncated.append((t, limits, values[limits]))
         obs, actions, rewards, dones, values, neglogps, masks = zip(*steps)
         dones = np.stack(dones)
         last_values = self.model.value(self.obs, S=self.states, M=self.dones)
         next_values = np.where(dones, 0, np.stack([*values[1:], last_values]))
-        for t, limits, values_there in cut_short:
-            next_values[t, limits] = values_there
+        for t, limits, limit_values in truncated:
+            next_values[t, limits] = limit_values
         return Rollout(
             ops.stack(obs),
             np.stack(actions),
@@ -114,10 +111,10 @@ def flatten(x):
 
 
 class Shuffler:
-    """Splits batches into random minibatches, from a generator of its own."""
+    """Splits batches into random minibatches."""
 
     def __init__(self, seed):
-        # Not the policy's numbers, which the same seed alone would give.
+        # Not the random numbers of the policy, which is given the same seed.
         self.rng = np.random.default_rng([seed, 1])
 
     def minibatches(self, size, count) -> np.ndarray:

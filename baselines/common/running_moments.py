@@ -1,4 +1,4 @@
-"""Mean and variance of all that was seen so far, batch by batch."""
+"""Running mean and variance of batches."""
 
 import numpy as np
 
@@ -13,7 +13,7 @@ class RunningMoments:
 
     Attributes:
         mean, var: [*shape], 0 and 1 before the first batch.
-        count: how many samples there were.
+        count: number of samples so far.
     """
 
     def __init__(self, shape=()):
@@ -22,9 +22,9 @@ class RunningMoments:
         self.count = 0
 
     def update(self, batch) -> None:
-        """Takes in a batch, [B, *shape]; with several MPI ranks, the batches of all.
+        """Adds a batch, [B, *shape]; with several MPI ranks, the batches of all ranks.
 
-        They then have the same moments; each has to give a batch at the same time.
+        All ranks have to call this, and have the same moments afterwards.
         """
         batch = np.asarray(batch, np.float64)
         moments = batch.mean(axis=0), batch.var(axis=0), len(batch)
@@ -32,7 +32,7 @@ class RunningMoments:
             self._combine(*moments_of_rank)
 
     def _combine(self, mean, var, count):
-        """Takes in the moments of other samples.
+        """Adds the moments of other samples.
 
         Chan et al. 1979, "Updating formulae and a pairwise algorithm for computing
         sample variances", equation 2.1.

@@ -126,55 +126,44 @@ def parse(argv) -> Settings:
         UserError: for a mistake.
         SystemExit: after the help, if that is asked for.
     """
-    wants_help = "--help" in argv or "-h" in argv
-    own_parser = cli.OneLineErrorParser(add_help=False)
-    cli.add_arguments(own_parser, OWN.values())
-    words = [word for word in argv if word not in ("--help", "-h")]
-    given, words = own_parser.parse_known_args(words)
-    given = vars(given)
+    if {"--help", "-h"} & set(argv):
+        print_help([word for word in argv if word not in ("--help", "-h")])
+    given, words = cli.read(OWN, argv)
     if "resume" in given:
         return parse_resume(given, words, argv)
-    if wants_help and "alg" not in given:
-        help_parser().parse_args(["--help"])
     for name in ("alg", "env"):
-        if name not in given and not wants_help:
+        if name not in given:
             raise UserValueError(f"--{name} is required; see --help")
-    settings = Settings(**{"env": None, **given})
-    module = find_algorithm(settings.alg)
-    defaults = {} if settings.env is None else find_environment(settings, module)
-    if not wants_help:
-        check_own(settings)
-    num_env = defaults.pop("env", {}).get("num_env", 1)
-    settings.num_env = settings.num_env or num_env
-    settings.learn = import_learn(module)
-    parser = help_parser() if wants_help else cli.OneLineErrorParser(add_help=False)
-    chosen, unknown = parse_learn(parser, settings, words, defaults)
-    if wants_help:
-        parser.parse_args(["--help"])
+    settings = Settings(**given)
+    defaults = find(settings)
+    check_own(settings)
+    settings.learn = import_learn(find_algorithm(settings.alg))
+    known, values, unknown = read_learn(settings, words, defaults)
     if unknown:
-        flag = unknown[0].split("=")[0]
-        known = [f"--{name}" for name in (*OWN, *chosen)]
-        raise UserValueError(f"unknown argument {flag}{suggest(flag, known)}")
+        flag, flags = unknown[0].split("=")[0], [f"--{x}" for x in (*OWN, *known)]
+        raise UserValueError(f"unknown argument {flag}{suggest(flag, flags)}")
+    values["load_path"] = settings.load_path
+    values["total_timesteps"] = settings.num_timesteps
+    check_arguments(settings.learn, {**values, "env": None})
     if settings.seed is None:
         settings.seed = mpi.broadcast(secrets.randbelow(2**31))
-    chosen["load_path"] = settings.load_path
-    chosen["total_timesteps"] = settings.num_timesteps
-    check_arguments(settings.learn, {**chosen, "env": None})
-    settings.network, settings.learn_arguments = chosen["network"], chosen
+    settings.network, settings.learn_arguments = values["network"], values
     settings.config = make_config(settings, argv)
     return settings
 
 
-def find_environment(settings, module) -> dict:
-    """Finds the environment and its kind; returns the algorithm's defaults for it."""
+def find(settings) -> dict:
+    """Finds algorithm and environment; returns the algorithm's defaults for it."""
+    module = find_algorithm(settings.alg)
     settings.spec = find_spec(settings.env)
     if settings.env_type is None:
         settings.env_type = find_env_type(settings.spec)
     else:
         check_env_type(settings.env_type)
     defaults = find_defaults(module, settings.env_type)
-    if "network" not in defaults:
-        defaults["network"] = usual_network(settings)
+    num_env = defaults.pop("env", {}).get("num_env", 1)
+    if settings.num_env is None:
+        settings.num_env = num_env
     return defaults
 
 
@@ -187,73 +176,50 @@ def usual_network(settings) -> str:
         return "cnn" if is_image(env.observation_space) else "mlp"
 
 
-def parse_learn(parser, settings, words, defaults):
+def read_learn(settings, words, defaults):
     """Reads the arguments of ``learn()``, and of its parts such as the network.
 
     Args:
-        parser: a parser, which gets them.
         settings: the Settings so far.
         words: the words of the command line that are not of ``baselines.run``.
         defaults: of the algorithm for this kind of environment.
 
     Returns:
-        the arguments by name, and the words that are nobody's.
+        what is declared of the arguments that can be given, all values by name, and
+        the words that are nobody's.
     """
     declared = declared_arguments(settings.learn)
-    own = [x for x in cli.of_text(declared) if x.name not in SHARED]
-    add_group(parser, settings.alg, own, defaults)
-    given = vars(parser.parse_known_args(words)[0])
+    known = cli.of_text({k: v for k, v in declared.items() if k not in SHARED})
+    given, _ = cli.read(known, words)
     if settings.network is not None:
         given["network"] = settings.network
+    if "network" not in given.keys() | defaults or defaults.keys() - declared.keys():
+        defaults = {"network": usual_network(settings), **defaults}
     for name, argument in declared.items():
-        part = argument.marker(arg.Part)
-        usual = defaults.get(name, argument.default)
-        used = given.get(name, usual)
-        if part is None or used is REQUIRED:  # The help may have no environment.
-            continue
-        takes = declared_arguments(part.find(used))
-        if used != usual:  # Defaults for the usual network are for no other.
-            others = declared_arguments(part.find(usual)).keys() - declared.keys()
-            defaults = {k: v for k, v in defaults.items() if k not in others}
-        its_own = [x for x in cli.of_text(takes) if x.name not in declared]
-        add_group(parser, f"the {part.kind} {used}", its_own, defaults)
-        own += its_own
-    found, unknown = parser.parse_known_args(words)
-    given |= vars(found)
-    check_defaults(settings, defaults, [*declared, *(x.name for x in own)])
-    values = {x.name: x.default for x in own if x.default is not REQUIRED}
-    return values | defaults | given, unknown
+        if part := argument.marker(arg.Part):
+            usual = defaults.get(name, given.get(name, argument.default))
+            used = given.get(name, usual)
+            takes = declared_arguments(part.find(used))
+            if used != usual:  # Defaults for the usual network are for no other.
+                others = declared_arguments(part.find(usual)).keys() - declared.keys()
+                defaults = {k: v for k, v in defaults.items() if k not in others}
+            known = cli.of_text(takes) | known
+    check_names(settings, known, defaults)
+    found, unknown = cli.read(known, words)
+    values = {name: argument.default for name, argument in known.items()}
+    return known, values | defaults | given | found, unknown
 
 
-def add_group(parser, owner, arguments, defaults) -> None:
-    """Adds arguments to a parser; raises if ``baselines.run`` has one of the name."""
-    for argument in arguments:
-        if argument.name in OWN:
-            raise UserTypeError(
-                f"{owner} has an argument {argument.name!r}, but --{argument.name} is "
-                "an argument of baselines.run; rename it"
-            )
-    cli.add_arguments(parser, arguments, defaults, f"arguments of {owner}")
-
-
-def help_parser():
-    """Returns a parser with a help text that begins with the arguments of all runs."""
-    parser = cli.OneLineErrorParser(
-        prog="python -m baselines.run",
-        description="Train an agent by reinforcement learning, save it, play it.",
-        epilog=f"algorithms: {', '.join(list_algorithms())}\n"
-        "--alg=ALG --help shows an algorithm's own arguments; with --env and "
-        "--network, also\ntheir defaults and the network's.",
-    )
-    cli.add_arguments(parser, OWN.values())
-    return parser
-
-
-def check_defaults(settings, defaults, known) -> None:
-    """Raises UserTypeError for what ``defaults.py`` must not say."""
+def check_names(settings, known, defaults) -> None:
+    """Raises UserTypeError for names that clash or that ``defaults.py`` cannot set."""
+    for name in known.keys() & OWN.keys():
+        raise UserTypeError(
+            f"{settings.alg} or its network has an argument {name!r}, but --{name} is "
+            "an argument of baselines.run; rename it"
+        )
     for key, value in defaults.items():
         place = f"{settings.alg}'s defaults.{settings.env_type}() sets {key!r}"
-        if key not in known:
+        if key not in known and key != "network":
             raise UserTypeError(
                 f"{place}, which learn() does not take{suggest(key, known)}"
             )
@@ -262,6 +228,38 @@ def check_defaults(settings, defaults, known) -> None:
                 f"{place} to a function, but a run's settings are stored as text; name "
                 "it instead, as the command line would"
             )
+
+
+def print_help(words) -> None:
+    """Prints what there is to give, in as much detail as the other words allow."""
+    parser = cli.OneLineErrorParser(
+        prog="python -m baselines.run",
+        description="Train an agent by reinforcement learning, save it, play it.",
+        epilog=f"algorithms: {', '.join(list_algorithms())}\n"
+        "--alg=ALG --help shows an algorithm's own arguments; with --env and "
+        "--network, also\ntheir defaults and the network's.",
+        add_help=True,
+    )
+    cli.add_arguments(parser, OWN)
+    given, words = cli.read(OWN, words)
+    if "alg" in given:
+        settings = Settings(**{"env": None, **given})
+        defaults = {} if settings.env is None else find(settings)
+        settings.learn = import_learn(find_algorithm(settings.alg))
+        declared = declared_arguments(settings.learn)
+        own = cli.of_text({k: v for k, v in declared.items() if k not in SHARED})
+        cli.add_arguments(parser, own, defaults, f"arguments of {settings.alg}")
+        given = cli.read(own, words)[0] | {"network": settings.network}
+        if settings.env is not None and settings.network is None:
+            given["network"] = defaults.get("network") or usual_network(settings)
+        for name, argument in declared.items():
+            used = given.get(name) or argument.default
+            if (part := argument.marker(arg.Part)) and used is not REQUIRED:
+                takes = cli.of_text(declared_arguments(part.find(used)))
+                takes = {k: v for k, v in takes.items() if k not in declared}
+                title = f"arguments of the {part.kind} {used}"
+                cli.add_arguments(parser, takes, defaults, title)
+    parser.parse_args(["--help"])
 
 
 def check_own(settings) -> None:

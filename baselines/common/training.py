@@ -19,12 +19,13 @@ from baselines.common.errors import (
     UserTypeError,
     UserValueError,
 )
+from baselines.common.model import check_separate
 from baselines.common.saving.checkpoints import (
     Checkpoints,
-    VariableState,
     find_run_folder,
     list_manifests,
 )
+from baselines.common.updates import move_towards
 from baselines.common.vec_env.vec_env import is_resumable
 
 STOP_SIGNALS = signal.SIGINT, signal.SIGTERM
@@ -93,10 +94,21 @@ class Run:
         self.envs.append(as_vec_env(env, self.seed))
         return self.envs[-1]
 
-    def load(self, model) -> None:
-        """Loads the saved model of ``load_path``, if there is one."""
+    def load(self, model, target=None) -> None:
+        """Loads the saved model of ``load_path``, if there is one.
+
+        Args:
+            model: what is trained.
+            target: a model whose variables become equal to those of ``model``.
+
+        Raises:
+            UserTypeError: if the two share variables.
+        """
         if self.load_path is not None:
             model.load(self.load_path)
+        if target is not None:
+            check_separate(model, target)
+            move_towards(target.variables, model.variables, 1)
 
     def start(self, nsteps, model, **parts):
         """Restores the run that is resumed, or opens the log of a new one.
@@ -116,26 +128,13 @@ class Run:
         folder = logger.get_dir()
         interval = self.arguments.given["checkpoint_interval"]
         self.checkpoint_interval = interval if folder else 0
-        description = {
-            **model.description,
-            **self.arguments.fixed,
-            "num_envs": self.env.num_envs,
-        }
-        parts = {
-            name: part if hasattr(part, "get_state") else VariableState(part.variables)
-            for name, part in {
-                "model": model,
-                "episodes": self.episodes,
-                **parts,
-            }.items()
-        }
+        description = model.description | self.arguments.fixed
+        description["num_envs"] = self.env.num_envs
         self.check_agreement(description)
         # The log comes last, because restoring anything else may still fail.
-        self.checkpoints = Checkpoints(
-            os.path.join(folder or "", "checkpoints"),
-            description,
-            {**parts, "logger": logger},
-        )
+        parts = {"model": model, "episodes": self.episodes, **parts, "logger": logger}
+        folder = os.path.join(folder or "", "checkpoints")
+        self.checkpoints = Checkpoints(folder, description, parts)
         if self.resume is None:
             self.begin()
         else:
@@ -227,6 +226,7 @@ class Run:
         done = self.num_timesteps // self.batch_size
         for nupdates in range(done + 1, self.num_updates + 1):
             self.previous_timesteps = self.num_timesteps
+            self.previous_episodes = self.episodes.count
             self.num_timesteps = nupdates * self.batch_size
             yield nupdates, self.num_timesteps
             self.end_update(last=nupdates == self.num_updates)
@@ -248,6 +248,11 @@ class Run:
             self.episodes.extend(results)
         else:
             self.new_episodes += results  # Those of all ranks, when the update ends.
+
+    def episodes_due(self, print_freq) -> bool:
+        """Whether an update has a row each ``print_freq`` episodes."""
+        before, now = self.previous_episodes, self.episodes.count
+        return count_due(before, now, print_freq) > 0
 
     def row_due(self, log_interval) -> bool:
         """Whether an update has a row: the first, and each ``log_interval``-th."""

@@ -14,7 +14,6 @@ from baselines import logger
 from baselines.common import arguments as arg
 from baselines.common import backend
 from baselines.common.algorithm import algorithm
-from baselines.common.model import check_separate
 from baselines.common.off_policy import (
     BestWeights,
     LastMetrics,
@@ -24,7 +23,6 @@ from baselines.common.off_policy import (
 )
 from baselines.common.optimizers import Adam
 from baselines.common.q_function import QFunction
-from baselines.common.training import count_due
 from baselines.common.updates import Step, make_update, move_towards
 
 
@@ -168,8 +166,7 @@ def learn(
         )
 
     model, target = make_q_function(), make_q_function()
-    check_separate(model.parts["network"], target.parts["network"])
-    run.load(model)
+    run.load(model, target)
     priorities = prioritized_replay and dict(
         alpha=prioritized_replay_alpha,
         beta=prioritized_replay_beta0,
@@ -202,7 +199,6 @@ def learn(
     update_target = backend.compile(
         lambda: move_towards(target.variables, model.variables, 1), target.variables
     )
-    update_target()
     untrained_until = max(learning_starts, env.num_envs)  # Something is in memory then.
     exploration_steps = exploration_fraction * total_timesteps
     if noisy:
@@ -241,15 +237,12 @@ def learn(
                 last_metrics.values = metrics
             if run.due(target_network_update_freq):
                 update_target()
-            results = player.step_wait()
-            run.add_episodes(results)
-            episodes = run.episodes
-            if count_due(episodes.count - len(results), episodes.count, print_freq):
-                run.log(
-                    last_metrics.values, episodes=episodes.count, epsilon=model.epsilon
-                )
+            run.add_episodes(player.step_wait())
+            if run.episodes_due(print_freq):
+                columns = dict(episodes=run.episodes.count, epsilon=model.epsilon)
+                run.log(last_metrics.values, **columns)
             if checkpoint_freq and run.due(checkpoint_freq) and last_metrics.values:
-                best.update_best(episodes)
+                best.update_best(run.episodes)
             run.stop = callback is not None and callback(locals(), globals())
     if total_timesteps:
         best.restore()

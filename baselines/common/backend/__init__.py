@@ -1,11 +1,11 @@
 """The one place that knows which tensor framework runs underneath Keras.
 
-Networks and losses are written in ``keras`` and ``keras.ops``. What Keras does
-not cover (compiling, gradients, copies to the device) has one file for each
+Networks and losses are written in ``keras`` and ``keras.ops``. For what Keras does
+not cover (compiling, gradients, copies to the device) there is one file for each
 framework, all with these functions:
 
     compile(fn, variables)              fn as one call of the framework
-    scan(fn, variables)                 fn for one slice after another, in one call
+    scan(fn, variables)                 fn for one slice after the other, in one call
     value_and_grad(loss_fn, variables)  -> ((loss, metrics), gradients)
     adam_step(variable, ...)            a step of Adam on one variable, in place
     to_device(array)                    a copy of a NumPy array on the device

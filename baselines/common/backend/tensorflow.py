@@ -6,15 +6,15 @@ import tensorflow as tf
 from baselines.common import mpi
 
 if mpi.local_size > 1:
-    # Ranks on one machine share its cores and GPUs, of which TensorFlow would take all
-    # the memory.
+    # The ranks on a machine share its cores and GPUs; by default TensorFlow allocates
+    # all GPU memory.
     tf.config.threading.set_intra_op_parallelism_threads(mpi.available_cores())
     if gpus := tf.config.list_physical_devices("GPU"):
         gpu = gpus[mpi.local_rank % len(gpus)]
         tf.config.set_visible_devices(gpu, "GPU")
         tf.config.experimental.set_memory_growth(gpu, True)
 
-# XLA fuses what a GPU would launch one by one; on a CPU it is twice as slow as
+# XLA fuses kernels that a GPU would launch one by one; on a CPU it is twice as slow as
 # TensorFlow's own kernels.
 USE_XLA = bool(tf.config.list_physical_devices("GPU"))
 
@@ -23,13 +23,13 @@ def compile(fn, variables):
     """Returns ``fn`` as one compiled call; new array shapes compile it again.
 
     Args:
-        fn: a function of arrays (or nested tuples and dicts of them, or None). What it
-            returns as it got it may share memory with the argument. It cannot be
-            differentiated from outside.
+        fn: a function of arrays (or nested tuples and dicts of them, or None). An
+            argument that it returns unchanged may share memory with the result.
+            Gradients do not flow through it.
         variables: not needed here; TensorFlow finds them itself.
     """
-    # By the shapes of their arguments: to find the right one, tf.function itself takes
-    # longer than a small network takes to act.
+    # By the shapes of the arguments: tf.function takes longer to find the right one
+    # than a small network takes to act.
     functions = {}
 
     def call(*args):
@@ -43,7 +43,7 @@ def compile(fn, variables):
 
 
 def describe(x):
-    """Returns structure, shapes and types of an argument as something to look up by."""
+    """Returns structure, shapes and types of an argument as a dictionary key."""
     if isinstance(x, (tuple, list)):
         return type(x), *map(describe, x)
     if isinstance(x, dict):
@@ -65,8 +65,8 @@ def trace(fn, args, arrays):
     types = [x.dtype for x in compiled.outputs]
 
     def call(*arrays):
-        # What calling ``compiled`` does in the end, after it has checked its arguments
-        # for longer than a small network takes to act.
+        # What calling ``compiled`` does, without its checks of the arguments, which
+        # take longer than a small network takes to act.
         outputs = tf.raw_ops.StatefulPartitionedCall(
             args=[*arrays, *compiled.captured_inputs], Tout=types, f=compiled
         )
@@ -76,7 +76,7 @@ def trace(fn, args, arrays):
 
 
 def fill(structure, tensors):
-    """Returns a structure with what ``tensors`` has next in place of all but None."""
+    """Returns a structure whose leaves, but for None, come from an iterator."""
     if structure is None:
         return None
     if isinstance(structure, dict):
@@ -92,7 +92,7 @@ def fill(structure, tensors):
 
 
 def scan(fn, variables):
-    """Returns ``fn`` called for one slice after another, as one compiled call.
+    """Returns ``fn``, called for one slice after the other, as one compiled call.
 
     Args:
         fn: a function of a slice and of other arguments; returns arrays, or nested
@@ -111,7 +111,7 @@ def scan(fn, variables):
             lambda x: tf.TensorSpec(x.shape, x.dtype),
             tf.function(fn).get_concrete_function(first, *args).structured_outputs,
         )
-        # One at a time, as each reads the variables that the last one wrote.
+        # One at a time, because each reads the variables that the one before wrote.
         return tf.map_fn(
             lambda x: fn(x, *args),
             xs,
@@ -127,7 +127,7 @@ def value_and_grad(loss_fn, variables):
 
     Args:
         loss_fn: returns ``(loss, metrics)``.
-        variables: the Keras variables to differentiate by.
+        variables: the Keras variables to differentiate with respect to.
 
     Returns:
         A function that returns ``((loss, metrics), gradients)``, a gradient for
@@ -141,7 +141,7 @@ def value_and_grad(loss_fn, variables):
         gradients = tape.gradient(
             loss,
             [variable.value for variable in variables],
-            # Of a variable that the loss does not depend on.
+            # For variables that the loss does not depend on.
             unconnected_gradients=tf.UnconnectedGradients.ZERO,
         )
         return (loss, metrics), gradients
@@ -156,7 +156,7 @@ def adam_step(
 
     Args:
         variable, momentum, velocity: variables of Keras or of TensorFlow.
-        step: how many this is, from 1.
+        step: number of the step, from 1.
     """
     resources = [
         x.value.handle if isinstance(x, keras.Variable) else x.handle

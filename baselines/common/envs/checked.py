@@ -1,4 +1,4 @@
-"""What an environment returns, checked before anything is learned from it."""
+"""Checks of what an environment returns, before anything is learned from it."""
 
 import reprlib
 
@@ -9,18 +9,18 @@ from gymnasium import spaces
 from baselines.common.errors import UserTypeError, UserValueError
 
 STEP_RESULT = "(observation, reward, terminated, truncated, info)"
-LARGEST = float(np.finfo(np.float32).max)  # reward that a VecEnv can hand on
-LONGEST = 150  # characters of a value or space in a message
+MAX_REWARD = float(np.finfo(np.float32).max)  # that a VecEnv can return
+MAX_TEXT_LENGTH = 150  # of a value or space in a message
 
 
 class CheckedEnv(gym.Wrapper):
     """Refuses what breaks Gymnasium's contract, and numbers that are not finite.
 
-    Bounds of a Box are not checked, as many tasks give them loosely.
+    Bounds of a Box are not checked, as those of many tasks are not exact.
 
     Raises:
-        UserTypeError: for results of a wrong kind, or an environment without spaces or
-            a seed for ``reset``.
+        UserTypeError: for results of a wrong type, or an environment without spaces or
+            a seed argument of ``reset``.
         UserValueError: for observations of another shape or type than the space,
             numbers that are not finite, and spaces that change.
     """
@@ -33,7 +33,8 @@ class CheckedEnv(gym.Wrapper):
             space = getattr(env, kind, None)
             if not isinstance(space, gym.Space):
                 raise self.error(
-                    UserTypeError, f"its {kind} is {shown(space)}, no gymnasium.Space"
+                    UserTypeError,
+                    f"its {kind} is {describe(space)}, not a gymnasium.Space",
                 )
         self.first_spaces = env.observation_space, env.action_space
 
@@ -44,21 +45,22 @@ class CheckedEnv(gym.Wrapper):
         except TypeError as error:
             if "reset() got an unexpected keyword argument" not in str(error):
                 raise
-            raise self.error(UserTypeError, shortened(str(error))) from error
+            raise self.error(UserTypeError, shorten(str(error))) from error
         if not (isinstance(result, tuple) and len(result) == 2):
             raise self.error(
                 UserTypeError,
-                f"reset() returned {shown(result)}, expected (observation, info)",
+                f"reset() returned {describe(result)}, expected (observation, info)",
             )
         obs, info = result
         self.check_info("reset", info)
         for before, now in zip(
             self.first_spaces, (self.env.observation_space, self.env.action_space)
         ):
-            if not alike(before, now):
+            if not equal_but_for_bounds(before, now):
                 raise self.error(
                     UserValueError,
-                    f"its space was {shown(before)} and is {shown(now)} after reset()",
+                    f"reset() changed its space from {describe(before)} to "
+                    f"{describe(now)}",
                 )
         self.check_observation("reset()", self.first_spaces[0], obs)
         return obs, info
@@ -69,7 +71,7 @@ class CheckedEnv(gym.Wrapper):
         if not (isinstance(result, tuple) and len(result) == 5):
             raise self.error(
                 UserTypeError,
-                f"step() returned {shown(result)}, expected {STEP_RESULT}",
+                f"step() returned {describe(result)}, expected {STEP_RESULT}",
             )
         obs, reward, terminated, truncated, info = result
         self.check_observation("step()", self.first_spaces[0], obs)
@@ -77,18 +79,19 @@ class CheckedEnv(gym.Wrapper):
         if number is None:
             raise self.error(
                 UserTypeError,
-                f"step() gave the reward {shown(reward)}, expected one number",
+                f"step() returned the reward {describe(reward)}, expected one number",
             )
-        if not abs(number) <= LARGEST:  # Nothing is true of NaN.
+        if not abs(number) <= MAX_REWARD:  # Every comparison with NaN is false.
             raise self.error(
                 UserValueError,
-                f"step() gave the reward {shown(reward)}, expected a finite float32",
+                f"step() returned the reward {describe(reward)}, expected a finite "
+                "float32",
             )
         for name, flag in (("terminated", terminated), ("truncated", truncated)):
             if to_number(flag) not in (0.0, 1.0):
                 raise self.error(
                     UserTypeError,
-                    f"step() gave {name} {shown(flag)}, expected true or false",
+                    f"step() returned {name} {describe(flag)}, expected true or false",
                 )
         self.check_info("step", info)
         return result
@@ -97,7 +100,7 @@ class CheckedEnv(gym.Wrapper):
         if not isinstance(info, dict):
             raise self.error(
                 UserTypeError,
-                f"{method}() gave the info {shown(info)}, expected a dict",
+                f"{method}() returned the info {describe(info)}, expected a dict",
             )
 
     def check_observation(self, where, space, obs):
@@ -115,8 +118,8 @@ class CheckedEnv(gym.Wrapper):
         if not fits:
             raise self.error(
                 UserValueError,
-                f"{where} gave the observation {shown(obs)}, expected a finite one of "
-                f"{shown(space)}",
+                f"{where} returned the observation {describe(obs)}, expected a finite "
+                f"one of {describe(space)}",
             )
         for key, part in parts:
             self.check_observation(f"{where}, part {key!r},", part, obs[key])
@@ -128,7 +131,7 @@ class CheckedEnv(gym.Wrapper):
 
 
 def to_number(value):
-    """Returns one number or truth value as float, infinite if too large; else None."""
+    """Returns one number or boolean as float, infinite if too large; else None."""
     if type(value) is float:
         return value
     if isinstance(value, (str, bytes)) or getattr(value, "ndim", 0):
@@ -141,7 +144,7 @@ def to_number(value):
         return None
 
 
-def alike(before, now) -> bool:
+def equal_but_for_bounds(before, now) -> bool:
     """Whether two spaces are the same, but for the bounds of a Box."""
     if isinstance(before, spaces.Box) and isinstance(now, spaces.Box):
         return (before.shape, before.dtype) == (now.shape, now.dtype)
@@ -149,7 +152,7 @@ def alike(before, now) -> bool:
 
 
 def fits_box(obs, space) -> bool:
-    """Whether an observation has a Box's shape, its type holds it, and it is finite."""
+    """Whether an observation has a Box's shape, fits into its type and is finite."""
     try:
         array = np.asarray(obs)
     except ValueError:  # rows of different lengths
@@ -167,8 +170,8 @@ def fits_box(obs, space) -> bool:
     return array.dtype.kind != "f" or bool(np.isfinite(array).all())
 
 
-def shown(value) -> str:
-    """Returns a short description for messages, of one line."""
+def describe(value) -> str:
+    """Returns a short description of a value for messages, of one line."""
     if isinstance(value, np.ndarray) and value.ndim:
         text = f"of shape {value.shape} and type {value.dtype}"
         if value.dtype.kind == "f" and not np.isfinite(value).all():
@@ -177,11 +180,11 @@ def shown(value) -> str:
     if isinstance(value, tuple):
         return f"a tuple of {len(value)}"
     is_space = isinstance(value, gym.Space)
-    return shortened(str(value) if is_space else reprlib.repr(value))
+    return shorten(str(value) if is_space else reprlib.repr(value))
 
 
-def shortened(text) -> str:
+def shorten(text) -> str:
     """Returns a text in one line, without its middle if it is long."""
     text = " ".join(text.split())
-    half = LONGEST // 2
-    return text if len(text) <= LONGEST else f"{text[:half]} ... {text[-half:]}"
+    half = MAX_TEXT_LENGTH // 2
+    return text if len(text) <= MAX_TEXT_LENGTH else f"{text[:half]} ... {text[-half:]}"

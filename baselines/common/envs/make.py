@@ -1,4 +1,4 @@
-"""Environments by id: wrapped for their kind, vectorised."""
+"""Environments by id: wrapped for their type, vectorised."""
 
 import os
 
@@ -28,10 +28,10 @@ from baselines.common.vec_env.gymnasium_vec_env import GymnasiumVecEnv
 
 FRAME_STACK = {"atari": 4, "retro": 4}  # by environment type
 SCALED_REWARDS = {"mujoco"}  # environment types, as in OpenAI Baselines
-# Of one step, by the types of environment that are quick; others count as slow.
+# Of one step, by the types of environment whose steps are fast; others count as slow.
 STEP_SECONDS = {"classic_control": 20e-6, "toy_text": 20e-6, "mujoco": 50e-6}
-# Of workers, to begin and to answer: their cores have gone to sleep meanwhile.
-WAKING_SECONDS = 300e-6
+# For workers to wake up and to answer, as their cores have become idle.
+WAKE_UP_SECONDS = 300e-6
 
 
 def make_env(
@@ -44,12 +44,12 @@ def make_env(
     env_kwargs=None,
     gamestate=None,
 ) -> gym.Env:
-    """Returns one environment, wrapped for its kind, with a Monitor in it.
+    """Returns one environment, wrapped for its type, with a Monitor.
 
     Args:
         env_id: an id or a Gymnasium spec.
-        env_type: its kind; found by ``find_env_type`` if None.
-        seed: of the environment's generator; None for a random one.
+        env_type: its type; found by ``find_env_type`` if None.
+        seed: of the environment's random generator; None for a random one.
         monitor_file: path without ``.monitor.csv``, or None for no file.
         reward_scale: factor on the rewards, above the Monitor.
         wrapper_kwargs: for ``wrap_deepmind``, if the type is ``atari``, and for
@@ -75,7 +75,7 @@ def make_env(
         )
     try:
         if env_type == "atari":
-            # Only here, because OpenCV and the emulator are for Atari alone.
+            # Only here, because OpenCV and the emulator are for Atari only.
             from baselines.common.atari_wrappers import make_atari, wrap_deepmind
 
             env = make_atari(spec, **env_kwargs or {})
@@ -99,7 +99,7 @@ def make_env(
             f"environment {spec.id!r} cannot be made: {first_line(error)}"
         ) from error
     env.action_space.seed(seed)
-    # Recorder keeps observations, and a checkpoint has arrays.
+    # Below the Recorder, which stores observations: a checkpoint takes arrays.
     env = Recorder(flatten_observations(env))
     env = Monitor(env, monitor_file, allow_early_resets=True)
     if env_type == "atari":
@@ -125,17 +125,17 @@ def make_vec_env(
     num_workers=None,
     on_worker_failure="replace",
 ) -> VecEnv:
-    """Returns ``num_env`` environments as one, seeded apart.
+    """Returns ``num_env`` environments as one, with different seeds.
 
-    Atari games come as ``wrap_deepmind`` makes them, and retro games as
-    ``wrap_deepmind_retro`` does, one frame deep: put a ``VecFrameStack`` above.
+    Atari games are wrapped by ``wrap_deepmind``, and retro games by
+    ``wrap_deepmind_retro``, without a frame stack: put them into a ``VecFrameStack``.
 
     Args:
         env_id: an id, ``module:EnvId``, or a Gymnasium spec.
-        env_type: its kind; found by ``find_env_type`` if None.
+        env_type: its type; found by ``find_env_type`` if None.
         num_env: how many. One runs in this process, and so do several if they are
-            quick; others run in workers. Retro games have a worker each: stable-retro
-            can run one emulator a process.
+            fast; others run in workers. Retro games have a worker each: stable-retro
+            can run one emulator per process.
         seed: environment i of MPI rank r gets ``seed + 10_000 * r + i``, where r is
             0 without MPI; None for random seeds.
         wrapper_kwargs: see ``make_env``.
@@ -143,7 +143,7 @@ def make_vec_env(
         start_index: number of the first environment, for seeds and file names.
         reward_scale: factor on the rewards that the algorithm sees.
         gamestate: see ``make_env``.
-        log_dir: where ``<r>.<i>.monitor.csv`` go; None for no files.
+        log_dir: folder of the files ``<r>.<i>.monitor.csv``; None for no files.
         num_workers: how many worker processes, see ``SubprocVecEnv``; None for
             what is fastest.
         on_worker_failure: see ``SubprocVecEnv``.
@@ -153,7 +153,7 @@ def make_vec_env(
     """
     spec = find_spec(env_id) if isinstance(env_id, str) else env_id
     env_type = env_type or find_env_type(spec)
-    # Here and not in the workers, which are no ranks.
+    # Read here, because worker processes are not MPI ranks.
     seed, rank = mpi.own_seed(seed), mpi.rank
 
     def env_fn(index):
@@ -175,7 +175,7 @@ def make_vec_env(
     if env_type == "retro":
         if num_workers is not None and num_workers < num_env:
             raise UserValueError(
-                f"stable-retro can run one emulator a process, so {num_env} "
+                f"stable-retro can run one emulator per process, so {num_env} "
                 f"environments need {num_env} workers; received "
                 f"num_workers={num_workers}"
             )
@@ -186,14 +186,14 @@ def make_vec_env(
 
 
 def use_workers(env_type, num_env) -> bool:
-    """Whether workers save more time in a step than it takes to wake them."""
+    """Whether workers save more time in a step than it takes to wake them up."""
     in_parallel = min(num_env, mpi.available_cores())
     seconds = STEP_SECONDS.get(env_type, 1.0)
-    return num_env > 1 and num_env * seconds * (1 - 1 / in_parallel) > WAKING_SECONDS
+    return num_env > 1 and num_env * seconds * (1 - 1 / in_parallel) > WAKE_UP_SECONDS
 
 
 def build_env(spec, env_type, **arguments) -> VecEnv:
-    """Returns the environments of a run, with the VecEnv wrappers usual for them.
+    """Returns the environments of a run, in the VecEnv wrappers of their type.
 
     Args:
         spec, env_type: as in ``make_env``.
@@ -203,22 +203,22 @@ def build_env(spec, env_type, **arguments) -> VecEnv:
     if env_type in FRAME_STACK:
         env = VecFrameStack(env, FRAME_STACK[env_type])
     if env_type in SCALED_REWARDS:
-        # Its gamma is 0.99 whatever the algorithm's is, as in OpenAI Baselines.
+        # With gamma 0.99, whatever the algorithm's is, as in OpenAI Baselines.
         env = VecNormalize(env, ob=False)
     return env
 
 
 def as_vec_env(env, seed=None) -> VecEnv:
-    """Returns ``env``, whatever an algorithm was given, as a VecEnv.
+    """Returns an environment that an algorithm was given as a VecEnv.
 
     Args:
         env: a VecEnv (ours or of the same interface), a Gymnasium Env, or a
             Gymnasium VectorEnv with same-step resets. The last two get a
             VecMonitor, and no game wrappers.
-        seed: of a Gymnasium environment; a VecEnv comes seeded.
+        seed: of a Gymnasium environment; a VecEnv has its seeds already.
 
     Raises:
-        UserTypeError: for anything else, with the remedy.
+        UserTypeError: for anything else; the message says what to do.
     """
     if isinstance(env, gym.vector.VectorEnv):
         return VecMonitor(GymnasiumVecEnv(env, seed))
@@ -227,7 +227,7 @@ def as_vec_env(env, seed=None) -> VecEnv:
         env = flatten_observations(env if recorded else CheckedEnv(env))
         env.reset(seed=seed)
         venv = DummyVecEnv([lambda: env])
-        # A Monitor inside knows more: raw rewards, and games of several lives.
+        # A Monitor inside records more: raw rewards, and full games of several lives.
         return venv if has_wrapper(env, Monitor) else VecMonitor(venv)
     if isinstance(env, VecEnv) or all(
         hasattr(env, name) for name in ("num_envs", "step_async", "step_wait")
@@ -240,10 +240,10 @@ def as_vec_env(env, seed=None) -> VecEnv:
     if hasattr(env, "reset") and hasattr(env, "step"):
         raise UserTypeError(
             f"{type(env).__name__} is an environment of the old gym API; it has to be "
-            "a gymnasium.Env: port it, or convert it by shimmy "
+            "a gymnasium.Env: port it, or convert it with shimmy "
             "(pip install shimmy; shimmy.GymV21CompatibilityV0(env=env))"
         )
     raise UserTypeError(
         f"env has to be a VecEnv or a gymnasium.Env, received {type(env).__name__}"
-        + (" (make it by make_vec_env first)" if isinstance(env, str) else "")
+        + (" (make it with make_vec_env first)" if isinstance(env, str) else "")
     )

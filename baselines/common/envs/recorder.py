@@ -1,4 +1,4 @@
-"""Environments that can be put back where they were."""
+"""Environments whose state can be saved and restored."""
 
 import gymnasium as gym
 import numpy as np
@@ -8,12 +8,12 @@ from baselines.common.errors import UserValueError
 
 
 class Recorder(gym.Wrapper):
-    """Remembers an episode, so that it can be played again up to the same point.
+    """Records an episode, so that it can be replayed up to the same step.
 
-    Keeps the state of the environment's generator (``np_random``) before the
-    last reset, and the actions since. That restores any environment whose
-    episodes follow from these alone, without code for its simulator; where they
-    do not, ``set_state`` notices.
+    Stores the state of the environment's random generator (``np_random``) before
+    the last reset, and the actions since. That restores any environment whose
+    episodes follow from these alone, without code for its simulator; for others
+    ``set_state`` raises.
 
     It has to sit where every ``reset`` starts a new episode: above NoopResetEnv
     and the frame skips, below Monitor and EpisodicLifeEnv.
@@ -36,7 +36,7 @@ class Recorder(gym.Wrapper):
         return self.last_obs, info
 
     def step(self, action):
-        # A copy: the caller may write the next action into the same array.
+        # A copy, as the caller may write the next action into the same array.
         self.actions.append(np.array(action))
         self.last_obs, reward, *results = self.env.step(action)
         self.total_reward += float(reward)
@@ -54,10 +54,10 @@ class Recorder(gym.Wrapper):
         }
 
     def set_state(self, state) -> None:
-        """Plays the remembered episode again.
+        """Replays the recorded episode.
 
         Raises:
-            UserValueError: if the environment is another, or arrives elsewhere.
+            UserValueError: if the environment is another, or the replay differs.
         """
         name = str(self.spec.id if self.spec else self.unwrapped)
         if state["env"] != name:
@@ -70,13 +70,13 @@ class Recorder(gym.Wrapper):
         self.generator_state = state["generator"]
         for action in state["actions"]:
             self.step(action)
-        arrived = [(self.last_obs, state["last_obs"])]
-        arrived.append((self.total_reward, state["total_reward"]))
-        if not all(np.array_equal(a, b, equal_nan=True) for a, b in arrived):
+        if self.total_reward != state["total_reward"] or not np.array_equal(
+            self.last_obs, state["last_obs"], equal_nan=True
+        ):
             raise UserValueError(
-                f"{name} cannot be resumed: playing the same actions from the same "
-                "random state led elsewhere, so it must have a state of its own that "
-                "outlives a reset"
+                f"{name} cannot be resumed: the same actions from the same random "
+                "state gave another observation or return, so it must have hidden "
+                "state that survives reset()"
             )
 
 
@@ -97,10 +97,10 @@ def has_wrapper(env, kind) -> bool:
 
 
 def is_resumable(env) -> bool:
-    """Whether all above the Recorder in ``env`` can hand over its state or has none.
+    """Whether all wrappers above the Recorder have ``get_state`` or no state.
 
-    A wrapper that only changes observations, actions or rewards has none, and one of
-    another kind that has none says so by an attribute ``stateless``.
+    Wrappers that only change observations, actions or rewards have no state; others
+    without one say so by an attribute ``stateless``.
     """
     pure = gym.ObservationWrapper, gym.ActionWrapper, gym.RewardWrapper
     while not isinstance(env, Recorder):
@@ -112,7 +112,7 @@ def is_resumable(env) -> bool:
 
 
 def stateful_wrappers(env) -> list:
-    """Returns the Recorder in ``env`` and what keeps state above it, inside first."""
+    """Returns the Recorder in ``env``, and the wrappers with state, inside first."""
     wrappers = []
     while not isinstance(env, Recorder):
         if hasattr(env, "get_state"):
@@ -127,6 +127,6 @@ def get_env_state(env) -> list:
 
 
 def set_env_state(env, state) -> None:
-    """Puts an environment where it was when ``get_env_state`` was called."""
+    """Restores an environment from what ``get_env_state`` returned."""
     for wrapper, wrapper_state in zip(stateful_wrappers(env), state, strict=True):
         wrapper.set_state(wrapper_state)

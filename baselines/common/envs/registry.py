@@ -1,4 +1,4 @@
-"""Environments by id: which there are, and of what kind they are."""
+"""Environments by id: which there are, and of which type they are."""
 
 import importlib
 import re
@@ -8,7 +8,7 @@ from gymnasium.envs.registration import EnvSpec
 
 from baselines.common.errors import MissingDependency, UserValueError, suggest
 
-# Packages with environments of their own, by the type they stand for.
+# Packages with emulators, and the environment types of their games.
 EMULATORS = {"ale_py": "atari", "stable_retro": "retro"}
 GAMES = set(EMULATORS.values())  # types whose observations are always images
 # The games of stable-retro are Name-Console-v0; older versions left out the -v0.
@@ -67,10 +67,10 @@ def find_spec(env_id: str) -> EnvSpec:
 def list_retro_games() -> list:
     """Returns the ids of stable-retro's games; none if it is not installed.
 
-    They are no more than names until somebody imports their ROMs.
+    An id does not mean that the game's ROM is installed.
     """
     try:
-        # Only here, because Gymnasium's own ids are found without it.
+        # Only here, because Gymnasium's own ids need no emulator.
         import stable_retro
     except ImportError:
         return []
@@ -78,7 +78,7 @@ def list_retro_games() -> list:
 
 
 def find_env_type(spec) -> str:
-    """Returns the kind of an environment, by where its code comes from.
+    """Returns the type of an environment, which says where its code comes from.
 
     ``atari``, ``retro``, ``classic_control``, ``box2d``, ``mujoco``, ``toy_text``,
     or else the name of the package that has its entry point.
@@ -93,14 +93,14 @@ def find_env_type(spec) -> str:
 
 
 def list_env_types() -> set:
-    """Returns the kinds of all registered environments, and of the emulators'."""
+    """Returns the types of all registered environments and of the emulators' games."""
     specs = gym.registry.values()
     found = {find_env_type(spec) for spec in specs if spec.entry_point is not None}
     return found | set(EMULATORS.values())
 
 
 def check_env_type(env_type) -> None:
-    """Raises UserValueError if no registered environment is of that kind."""
+    """Raises UserValueError if no registered environment is of that type."""
     known = list_env_types()
     if env_type not in known:
         raise UserValueError(

@@ -1,4 +1,4 @@
-"""Kinds of observations."""
+"""Observation spaces: images, and what is flattened to a vector."""
 
 import gymnasium as gym
 import numpy as np
@@ -19,7 +19,8 @@ def flatten_observations(env) -> gym.Env:
     if any(is_image(part) for part in parts_of(space)):
         raise UserTypeError(
             "Dict and Tuple observations are flattened to a vector, but one of these "
-            f"parts is an image: {space}; leave it out, or alone, by a wrapper"
+            f"parts is an image: {space}; use a wrapper that returns the image alone, "
+            "or leaves it out"
         )
     return gym.wrappers.FlattenObservation(env)
 

@@ -1,10 +1,9 @@
-"""A whole run on disk: saved now and then, restored bit for bit.
+"""The state of a run on disk: saved at intervals, restored bit for bit.
 
 A checkpoint is a file of tensors (with JSON beside them) and a manifest that lists the
 files it consists of with their checksums. The manifest is written last, so that a kill
-at any moment leaves the previous checkpoint intact. Files named by no manifest are
-removed; a file that several manifests name is kept as long as one of them is. Each MPI
-rank has a file of its own, and rank 0 writes the manifest over all.
+at any moment leaves the previous checkpoint undamaged. Files that no manifest names are
+removed. Each MPI rank has its own file, and rank 0 writes one manifest for all.
 
 A part that is large and grows, such as a replay memory, is saved in segments: files
 that are written once, when a segment is full, and that the manifests of later
@@ -33,7 +32,7 @@ METADATA = {
     "total_timesteps": int,
     "states": dict,
 }
-KEPT = 2  # checkpoints: the newest, and one in case it is damaged
+MAX_CHECKPOINTS = 2  # on disk: the newest, and one in case it is damaged
 
 
 class Checkpoints:
@@ -41,28 +40,31 @@ class Checkpoints:
 
     Args:
         folder: where they are; made when the first is saved.
-        description: JSON values that a checkpoint has to agree in, such as the
+        description: JSON values that have to be the same in a checkpoint, such as the
             algorithm and the shapes.
-        parts: objects with ``get_state`` and ``set_state`` by name. A state is a nest
-            of dicts and lists of arrays and JSON values. One that is saved in segments
-            also has ``segments``, ``get_segment`` and ``set_segment``, see
-            ``ReplayBuffer``.
+        parts: objects with ``get_state`` and ``set_state``, or Keras optimisers, by
+            name. A state is a nest of dicts and lists of arrays and JSON values. One
+            that is saved in segments also has ``segments``, ``get_segment`` and
+            ``set_segment``, see ``ReplayBuffer``.
     """
 
     def __init__(self, folder, description, parts):
         self.folder = folder
         self.description = {**description, "checkpoint_format": FORMAT}
-        self.parts = parts
+        self.parts = {
+            name: part if hasattr(part, "get_state") else VariableState(part.variables)
+            for name, part in parts.items()
+        }
         self.segmented = {k: v for k, v in parts.items() if hasattr(v, "segments")}
         self.written = {}  # checksums of segments by file name
-        self.newest_segments = None  # the last numbers, when segments were written
+        self.next_segments = []  # of each part, when segments were last written
 
     def save(self, num_timesteps, total_timesteps) -> None:
         """Writes a checkpoint and removes the ones it replaces.
 
         Args:
             num_timesteps: agent steps done.
-            total_timesteps: agent steps that the run is meant to have.
+            total_timesteps: agent steps that the run is to have.
         """
         self.write_segments()
         tensors = {}
@@ -82,7 +84,7 @@ class Checkpoints:
             manifest = {"files": dict(files), "segments": segments}
             replace_file(manifest_path, json.dumps(manifest, indent=2).encode())
             self._remove_old()
-        # Where a signal ends the run, no rank may end before the manifest is written.
+        # If a signal ends the run, no rank may exit before the manifest is written.
         mpi.wait()
 
     def _segment_files(self) -> dict:
@@ -94,11 +96,11 @@ class Checkpoints:
         }
 
     def write_segments(self) -> None:
-        """Writes the segments that are full by now, and forgets those not needed."""
-        newest = [part.segments().stop for part in self.segmented.values()]
-        if newest == self.newest_segments:
-            return  # As most times: none has become full.
-        self.newest_segments = newest
+        """Writes the segments that have become full since the last call."""
+        next_segments = [part.segments().stop for part in self.segmented.values()]
+        if next_segments == self.next_segments:
+            return  # Usually none has.
+        self.next_segments = next_segments
         files = self._segment_files()
         for file, (part, number) in files.items():
             if file not in self.written:
@@ -109,24 +111,24 @@ class Checkpoints:
 
     def _remove_old(self):
         manifests = list_manifests(self.folder)
-        for path in manifests[:-KEPT]:
+        for path in manifests[:-MAX_CHECKPOINTS]:
             os.unlink(path)
         named = set(self.written)
-        for path in manifests[-KEPT:]:
+        for path in manifests[-MAX_CHECKPOINTS:]:
             named |= set(read_files_of(path)) | set(read_files_of(path, "segments"))
         for file in os.listdir(self.folder):
             if file.endswith((".safetensors", ".tmp")) and file not in named:
                 os.unlink(os.path.join(self.folder, file))
 
     def remove_all(self) -> None:
-        """Removes what an earlier run in the same folder left."""
+        """Removes the checkpoints of an earlier run in the same folder."""
         if os.path.isdir(self.folder) and mpi.rank == 0:
             for file in os.listdir(self.folder):
                 if re.fullmatch(r"(\w+-)?\d{12}\.(json|(\d+\.)?safetensors)", file):
                     os.unlink(os.path.join(self.folder, file))
 
     def restore(self, run_folder, total_timesteps):
-        """Puts every part where the newest intact checkpoint of a run has it.
+        """Restores every part from the newest undamaged checkpoint of a run.
 
         Args:
             run_folder: log folder of the run to continue.
@@ -137,7 +139,8 @@ class Checkpoints:
             that was killed before its first checkpoint.
 
         Raises:
-            UserValueError: if no checkpoint is intact, or it does not fit this run.
+            UserValueError: if all checkpoints are damaged, or the newest undamaged one
+                does not fit this run.
         """
         manifests = list_manifests(os.path.join(run_folder, "checkpoints"))
         damaged = None
@@ -190,7 +193,7 @@ class Checkpoints:
         return found
 
     def _check_segments(self, manifest_path):
-        """Raises UserValueError unless a manifest names just the segments needed."""
+        """Raises UserValueError unless a manifest names exactly the segments needed."""
         named = read_files_of(manifest_path, "segments")
         if set(named) != set(self._segment_files()):
             raise UserValueError(f"the checkpoint {manifest_path} is damaged")
@@ -208,9 +211,11 @@ class Checkpoints:
 
 
 def check_ranks(folder, ranks) -> None:
-    """Raises UserValueError unless a run of so many MPI ranks can be resumed."""
+    """Raises UserValueError if a run had another number of MPI ranks."""
     if ranks != mpi.size:
-        start = f"start it by mpiexec -n {ranks}" if ranks > 1 else "leave out mpiexec"
+        start = (
+            f"start it with mpiexec -n {ranks}" if ranks > 1 else "leave out mpiexec"
+        )
         raise UserValueError(
             f"cannot resume {folder}: it was trained by {ranks} MPI rank(s), this is a "
             f"run of {mpi.size}; {start}"

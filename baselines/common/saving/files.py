@@ -1,4 +1,4 @@
-"""Files that survive a kill: replaced as one, or truncated and continued."""
+"""Files that survive a kill: replaced atomically, or truncated and continued."""
 
 import contextlib
 import errno
@@ -11,7 +11,7 @@ from baselines.common.errors import FullDiskError, UserFileError
 
 @contextlib.contextmanager
 def report_full_disk(path):
-    """Raises FullDiskError, which names ``path``, where writing finds no space."""
+    """Raises FullDiskError, which names ``path``, if there is no space to write."""
     try:
         yield
     except OSError as error:
@@ -21,8 +21,8 @@ def report_full_disk(path):
 
 
 def replace_file(path, data) -> None:
-    """Writes bytes to a file, all of them or nothing; missing folders are made."""
-    # Always the same name, so that what a kill leaves is written over next time.
+    """Writes a file atomically: all bytes or none; missing folders are made."""
+    # Always the same name, so that what a kill leaves behind is overwritten next time.
     temporary = f"{path}.tmp"
     with report_full_disk(path):
         os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -40,8 +40,8 @@ def replace_file(path, data) -> None:
 
 
 def sync_folder(path) -> None:
-    """Returns when the names of a folder's files are on the disk, where that can be."""
-    # Some file systems take no fsync of folders; the files themselves are written.
+    """Returns when the names of a folder's files are on the disk."""
+    # Some file systems do not support it; the files themselves are on the disk.
     with contextlib.suppress(OSError):
         descriptor = os.open(path, os.O_RDONLY)
         try:
@@ -51,10 +51,10 @@ def sync_folder(path) -> None:
 
 
 def open_text(path, size=None):
-    """Returns a text file to write to: a new one, or one cut back to ``size`` bytes.
+    """Opens a text file to write to: a new one, or one truncated to ``size`` bytes.
 
     Raises:
-        UserFileError: if the file is to be cut back and is missing or shorter.
+        UserFileError: if the file to truncate is missing or shorter.
     """
     if size is None:
         return open(path, "w", newline="")
@@ -67,20 +67,20 @@ def open_text(path, size=None):
 
 
 def sync_file(file) -> None:
-    """Returns when all that was written to an open file is on the disk."""
+    """Returns when everything written to an open file is on the disk."""
     with report_full_disk(file.name):
         file.flush()
         os.fsync(file.fileno())
 
 
 def synced_size(file) -> int:
-    """Returns how many bytes an open file has, once all of them are on the disk."""
+    """Returns how many bytes an open file has, after they are on the disk."""
     sync_file(file)
     return os.fstat(file.fileno()).st_size
 
 
 def check_writable(folder) -> None:
-    """Raises UserFileError if no file could be made in ``folder``, there or not."""
+    """Raises UserFileError if no file could be made in ``folder``, which may be new."""
     existing = folder
     while not os.path.lexists(existing):
         existing = os.path.dirname(existing)

@@ -13,10 +13,10 @@ from baselines.common.saving.files import replace_file
 
 
 def save_tensors(path, tensors, metadata) -> None:
-    """Writes arrays and JSON metadata to one file, all of it or nothing.
+    """Writes arrays and JSON metadata to one file, atomically.
 
     Args:
-        path: where to; missing folders are made, an old file is replaced.
+        path: of the file; missing folders are made, an old file is replaced.
         tensors: a dict of NumPy arrays by name.
         metadata: a dict of JSON values.
     """
@@ -32,7 +32,7 @@ def load_tensors(path):
 
     Raises:
         UserFileError: if the file is missing or cannot be read.
-        UserValueError: if it is damaged or something else.
+        UserValueError: if it is damaged or another kind of file.
     """
     path = os.path.expanduser(path)
     if not os.path.isfile(path):
@@ -41,7 +41,7 @@ def load_tensors(path):
         with safe_open(path, framework="np") as file:
             metadata = json.loads(file.metadata()["json"])
             if not isinstance(metadata, dict):
-                raise TypeError("its metadata is no JSON object")
+                raise TypeError("its metadata is not a JSON object")
             names = file.keys()
             return {name: file.get_tensor(name) for name in names}, metadata
     except OSError as error:

@@ -87,5 +87,5 @@ def check_finite(name, values, indices=None) -> None:
         bad = np.argmin(finite.reshape(len(values), -1).all(axis=1))
         raise UserValueError(
             f"environment {bad if indices is None else indices[bad]} cannot be used: "
-            f"it returned a {name} that is not finite"
+            f"its {name} is not finite"
         )
