@@ -81,7 +81,9 @@ def assert_acts_alike(model, other, obs):
 
 def test_divergence_stops_training(learn, small, make, log_folder):
     """And writes no checkpoint of diverged weights."""
-    rates = [name for name in declared_arguments(learn) if re.search(r"(^|_)lr$", name)]
+    names = declared_arguments(learn)
+    rates = [name for name in names if re.search(r"(^|_)(lr|stepsize)$", name)]
+    assert rates, "no argument is named lr, or ends in _lr or _stepsize"
     settings = dict(small, network="mlp", seed=0, total_timesteps=4000)
     settings |= dict.fromkeys(rates, 1e30)
     with pytest.raises(ArithmeticError) as stopped:

@@ -165,6 +165,15 @@ def test_value_network_copy_has_a_trunk_of_its_own():
         learn(env=None, network="mlp", value_network="cpoy")
 
 
+def test_variables_of_policy_and_value_function_apart():
+    for kind in ("shared", "copy"):
+        policy = Policy(FLAT, ACTIONS, "mlp", kind)
+        parts = policy.policy_variables, policy.value_variables
+        assert [len(part) for part in parts] == [6, 2 if kind == "shared" else 6]
+        together = {id(v) for part in parts for v in part}
+        assert together == {id(v) for v in policy.trainable_variables}
+
+
 def test_discrete_observations_become_one_hot():
     space = spaces.Discrete(3, start=1)
     policy, peak = policy_with_peak(space, mlp)

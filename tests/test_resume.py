@@ -667,7 +667,7 @@ def test_state_that_only_rewards_show_is_noticed():
         first.reset(seed=0)
         for _ in range(5):
             first.step(0)
-    with pytest.raises(UserValueError, match="outlives a reset"):
+    with pytest.raises(UserValueError, match="hidden state that survives"):
         second.set_state(first.get_state())
 
 
@@ -690,7 +690,7 @@ def test_environment_that_does_not_replay_says_so():
     first, second = Recorder(Drifting()), Recorder(Drifting())
     for _ in range(3):
         first.reset()
-    with pytest.raises(UserValueError, match="outlives a reset"):
+    with pytest.raises(UserValueError, match="hidden state that survives"):
         second.set_state(first.get_state())
 
 

@@ -9,6 +9,7 @@ from baselines.common import backend, mpi
 from baselines.common.errors import DivergedError
 from baselines.common.updates import (
     Step,
+    assign,
     flatten,
     make_update,
     move_towards,
@@ -120,6 +121,8 @@ def test_vectors_of_variables():
     np.testing.assert_array_equal(vector, [1, 2, 3, 4, 5, 6])
     for part, original in zip(unflatten(vector, variables), variables):
         np.testing.assert_array_equal(part, original)
+    assign(variables, 2 * vector)
+    np.testing.assert_array_equal(flatten(variables), [2, 4, 6, 8, 10, 12])
 
 
 def test_nested_gradients_give_hessian_vector_products():

@@ -58,11 +58,16 @@ class Policy(Model):
             self.initial_state = np.zeros((1, state_size), np.float32)
             if value_network == "copy":
                 raise UserValueError(
-                    "a recurrent network needs value_network='shared' "
-                    "(--value_network=shared); it is 'copy', given or by default"
+                    "a recurrent network needs value_network='shared'; it is 'copy', "
+                    "given or by default"
                 )
         if value_network == "copy":
             self.parts["value_network"] = build_network(network)
+        elif value_network != "shared":
+            raise UserValueError(
+                "value_network has to be 'shared' or 'copy', received "
+                f"{value_network!r}"
+            )
         self.parts["vf"] = dense(1, gain=1.0)
         self.make_variables(
             network,
@@ -75,6 +80,20 @@ class Policy(Model):
         self._value = backend.compile(
             lambda *inputs: self._one_step(*inputs)[1], self.variables
         )
+
+    @property
+    def policy_variables(self) -> list:
+        """The trained variables of π, those of a shared network included."""
+        return self._trained("network", "pi")
+
+    @property
+    def value_variables(self) -> list:
+        """The trained variables of v alone."""
+        return self._trained("value_network", "vf")
+
+    def _trained(self, *names):
+        parts = [self.parts[name] for name in names if name in self.parts]
+        return [v for part in parts for v in part.trainable_variables]
 
     def __call__(self, obs, states=None, masks=None):
         """Returns distribution parameters and values of rollouts, as tensors.

@@ -165,6 +165,12 @@ def unflatten(vector, variables) -> list:
     ]
 
 
+def assign(variables, vector) -> None:
+    """Gives variables the values that a vector has side by side."""
+    for variable, value in zip(variables, unflatten(vector, variables)):
+        variable.assign(value)
+
+
 def move_towards(targets, sources, fraction) -> None:
     """Moves variables by a fraction of their distance to others (Polyak averaging).
 
