@@ -107,10 +107,10 @@ def test_learn_takes_keywords_and_explains_them(learn):
     assert set(shared) <= set(parameters)
     kinds = {parameter.kind for parameter in parameters.values()}
     assert kinds == {inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD}
-    documentation = inspect.getdoc(learn)
+    documentation = " ".join(inspect.getdoc(learn).split())
     for name, argument in declared_arguments(learn).items():
         assert argument.meaning
-        assert f"    {name}: {argument.meaning}" in documentation
+        assert f" {name}: {argument.meaning}" in documentation
         if argument.default is not inspect.Parameter.empty:
             argument.check(argument.default)
 

@@ -138,6 +138,16 @@ def test_meanings():
     text = describe_arguments(example)
     assert "    count: how many\n" in text
     assert "    rate: learning rate: a number, text such as linear:2.5e-4" in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_signatures_show_plain_types():
+    plain = {name: x.plain_type for name, x in declared_arguments(example).items()}
+    assert plain["count"] is int
+    assert plain["limit"] == float | None
+    assert plain["kind"] == Literal["one", "two"]
+    assert plain["units"] == list[int]
+    assert plain["rate"] == float | str | Callable
 
 
 @pytest.mark.parametrize(

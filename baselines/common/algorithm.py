@@ -5,9 +5,14 @@ import inspect
 
 from gymnasium import spaces
 
-from baselines.common.declarations import check_arguments, describe_arguments
+from baselines.common.declarations import (
+    Argument,
+    check_arguments,
+    describe_arguments,
+)
 from baselines.common.training import Run
 
+KEYWORD = inspect.Parameter.KEYWORD_ONLY
 ACTIONS = spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary, spaces.Box
 
 
@@ -43,7 +48,7 @@ def algorithm(actions=ACTIONS, mpi=True):
         learn.mpi = mpi
         learn.preset_of = None
         _, *parameters = inspect.signature(fn, eval_str=True).parameters.values()
-        return declare(learn, parameters)
+        return declare(learn, [Argument.of(parameter) for parameter in parameters])
 
     return decorate
 
@@ -66,21 +71,35 @@ def preset(base, **settings):
     learn.__doc__ = f"Preset of {base.__module__} with {changed}."
     learn.preset_of = base
     learn.settings = settings
-    parameters = inspect.signature(base).parameters.values()
     return declare(
         learn,
-        [p.replace(default=settings.get(p.name, p.default)) for p in parameters],
+        [
+            Argument(name, x.annotation, settings.get(name, x.default))
+            for name, x in base.declared.items()
+        ],
     )
 
 
-def declare(learn, parameters):
-    """Gives a function its signature, and a docstring that explains it."""
-    kinds = [p for p in parameters if p.kind is not inspect.Parameter.VAR_KEYWORD]
+def declare(learn, arguments):
+    """Gives a function its signature, with plain types, and explains its arguments.
+
+    Args:
+        learn: the function.
+        arguments: a list of ``Argument``, which ``declared_arguments`` finds in
+            ``learn.declared``.
+    """
+    learn.declared = {argument.name: argument for argument in arguments}
+    parameters = [
+        inspect.Parameter(x.name, KEYWORD, default=x.default, annotation=x.plain_type)
+        for x in arguments
+    ]
     others = inspect.Parameter("part_kwargs", inspect.Parameter.VAR_KEYWORD)
-    learn.__signature__ = inspect.Signature([*kinds, others])
-    head = (inspect.getdoc(learn) or "").partition("\n\nArgs:")[0]
+    returns = learn.__annotations__.get("return", inspect.Signature.empty)
+    learn.__signature__ = inspect.Signature(
+        [*parameters, others], return_annotation=returns
+    )
     learn.__doc__ = (
-        f"{head}\n\n{describe_arguments(learn)}\n"
+        f"{inspect.getdoc(learn) or ''}\n\n{describe_arguments(learn)}\n"
         "    part_kwargs: arguments of the network, and of whatever else is built\n\n"
         "Raises:\n    UserError: see ``common/errors.py``; before anything is written"
     )

@@ -5,6 +5,7 @@ import inspect
 import math
 import numbers
 import operator
+import textwrap
 import types
 import typing
 from collections.abc import Callable
@@ -91,9 +92,20 @@ class Argument:
 
     def __init__(self, name, annotation, default=REQUIRED):
         self.name = name
+        self.annotation = annotation
         self.default = default
         self.markers = getattr(annotation, "__metadata__", ())
         self.choices = choices_of(annotation)
+
+    @classmethod
+    def of(cls, parameter):
+        """Returns what a parameter of a signature declares."""
+        return cls(parameter.name, parameter.annotation, parameter.default)
+
+    @property
+    def plain_type(self):
+        """The annotation without ranges and meanings."""
+        return plain_type(self.annotation)
 
     @property
     def meaning(self) -> str:
@@ -123,11 +135,13 @@ class Argument:
 @functools.lru_cache(maxsize=64)
 def declared_arguments(fn) -> dict:
     """Returns the arguments of a function that can be given by keyword, by name."""
+    if hasattr(fn, "declared"):
+        return fn.declared
     parameters = inspect.signature(fn, eval_str=True).parameters.values()
     named = [
         p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
     ]
-    return {p.name: Argument(p.name, p.annotation, p.default) for p in named}
+    return {parameter.name: Argument.of(parameter) for parameter in named}
 
 
 def choices_of(annotation) -> list:
@@ -148,6 +162,17 @@ def without_metadata(annotation):
     if typing.get_origin(annotation) is Annotated:
         return annotation.__origin__, annotation.__metadata__
     return annotation, ()
+
+
+def plain_type(annotation):
+    """Returns an annotation without what is in its ``Annotated``, however deep."""
+    annotation, _ = without_metadata(annotation)
+    members = tuple(map(plain_type, typing.get_args(annotation)))
+    if typing.get_origin(annotation) in (typing.Union, types.UnionType):
+        return typing.Union[members]  # noqa: UP007, as there is no operator for tuples
+    if typing.get_origin(annotation) is list:
+        return list[members]
+    return annotation
 
 
 def check_choices(name, choices, value) -> None:
@@ -242,5 +267,12 @@ def check_arguments(fn, given) -> Arguments:
 
 def describe_arguments(fn) -> str:
     """Returns a section ``Args`` for the docstring of a function."""
-    lines = [f"    {name}: {a.meaning}" for name, a in declared_arguments(fn).items()]
-    return "\n".join(["Args:", *lines])
+    lines = ["Args:"]
+    for name, argument in declared_arguments(fn).items():
+        lines += textwrap.wrap(
+            f"{name}: {argument.meaning}",
+            width=80,
+            initial_indent=4 * " ",
+            subsequent_indent=8 * " ",
+        )
+    return "\n".join(lines)
