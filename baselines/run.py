@@ -16,7 +16,7 @@ from baselines.common import cli, mpi
 from baselines.common.config import command_line
 from baselines.common.envs.make import build_env
 from baselines.common.settings import parse
-from baselines.play import play
+from baselines.play import check_can_play, play
 
 
 def main(argv=None):
@@ -40,6 +40,8 @@ def main(argv=None):
 def run(argv):
     """Trains, saves and plays as ``argv`` says; returns the model."""
     settings = parse(argv)
+    if settings.play:
+        check_can_play(settings.env_type)
     model = train(settings)
     if settings.play:
         with build_env(

@@ -3,6 +3,7 @@
 import contextlib
 import importlib
 
+import numpy as np
 import pytest
 
 from baselines import logger
@@ -23,7 +24,9 @@ def pytest_generate_tests(metafunc):
     by_itself = [
         mark.args[0] for mark in metafunc.definition.iter_markers("parametrize")
     ]
-    if "alg" not in metafunc.fixturenames or any("alg" in names for names in by_itself):
+    names = [name for text in by_itself for name in np.ravel(text)]
+    words = [word.strip() for name in names for word in name.split(",")]
+    if "alg" not in metafunc.fixturenames or "alg" in words:
         return
     own = metafunc.config.getoption("--alg")
     names = own or list_algorithms()

@@ -1,12 +1,13 @@
-"""What every algorithm promises, held for each one that is found.
+"""What every algorithm promises, checked for each one that is found.
 
-``pytest tests/test_algorithms.py --alg=my_pkg.my_alg`` holds one of your own to it.
+``pytest tests/test_algorithms.py --alg=my_pkg.my_alg`` checks one of your own.
 """
 
 import contextlib
 import csv
 import inspect
 import os
+import pickle
 import re
 
 import gymnasium as gym
@@ -141,6 +142,10 @@ def test_arguments_of_parts_have_a_meaning_and_a_range(learn):
         for argument in declared_arguments(function).values():
             assert argument.meaning, f"{argument.name} of {function.__name__}()"
             argument.check(argument.default)
+
+
+def test_learn_can_be_pickled(learn):
+    assert pickle.loads(pickle.dumps(learn)) is learn
 
 
 def test_callback_is_called_at_even_intervals_and_stops(learn, small, env_id):
@@ -331,6 +336,6 @@ def test_too_few_timesteps_are_refused(learn, small, make):
         learn(**small, env=make(), network="mlp", total_timesteps=1)
 
 
-def test_settings_out_of_range_are_refused_before_anything_is_built(alg, env_id):
+def test_command_line_refuses_what_is_out_of_range(alg, env_id):
     with pytest.raises(UserValueError, match="gamma has to be at most 1, received 2"):
         parse([f"--alg={alg}", f"--env={env_id}", "--gamma=2"])

@@ -1,10 +1,14 @@
 """What signatures declare: types, ranges, meanings, parts; and how it is checked."""
 
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Literal
 
 import numpy as np
 import pytest
+from annotated_types import MultipleOf
+from numpy.typing import ArrayLike
 
 from baselines.common import arguments as arg
 from baselines.common import cli
@@ -125,6 +129,45 @@ def test_what_must_be_the_same_after_resuming():
     fixed = check_arguments(example, {"function": len, "free": 7}).fixed
     assert fixed["units"] == [8, 8] and fixed["num_hidden"] == 64
     assert {"free", "function"}.isdisjoint(fixed)
+
+
+def test_tuples_are_as_a_checkpoint_has_them():
+    fixed = check_arguments(example, {"network": "conv_only"}).fixed
+    assert fixed["convs"] == [[32, 8, 4], [64, 4, 2], [64, 3, 1]]
+
+
+def test_a_network_may_take_any_keyword():
+    def anything(**keywords):
+        return keywords
+
+    arguments = check_arguments(example, {"network": anything, "depth": 3})
+    assert arguments.values["network"]() == {"depth": 3}
+
+
+def test_a_network_must_not_take_an_argument_of_learn():
+    with pytest.raises(UserTypeError, match="has an argument 'count', but"):
+        check_arguments(example, {"network": lambda count=1: None})
+
+
+def test_annotations_of_other_kinds_are_taken_and_constraints_are_not_ignored():
+    def odd(sizes: tuple = (4, 4), path: os.PathLike | str = "x", like: ArrayLike = 1):
+        pass
+
+    given = {"sizes": [3, 3], "path": Path("y"), "like": [1.5]}
+    assert check_arguments(odd, given).values == given
+    with pytest.raises(UserValueError, match="path has to be a path or text"):
+        check_arguments(odd, {"path": 3})
+
+    def even(number: Annotated[int, MultipleOf(2)] = 2):
+        pass
+
+    with pytest.raises(TypeError, match="MultipleOf.* is not checked"):
+        check_arguments(even, {})
+
+
+def test_huge_integers_are_no_finite_numbers():
+    with pytest.raises(UserValueError, match="share has to be a finite number"):
+        check_arguments(example, {"share": 10**400})
 
 
 def test_arguments_without_effect():

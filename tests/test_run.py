@@ -129,7 +129,7 @@ def test_model_of_another_algorithm_or_environment(capfd):
     whole = Path("model").read_bytes()
     Path("model").write_bytes(whole[: len(whole) // 2])
     assert "damaged" in error_of(capfd, [*CARTPOLE, "--load_path=model"])
-    save_tensors("model", {}, {"format": 2, "algorithm": "other"})
+    save_tensors("model", {}, {"format": 3, "algorithm": "other"})
     error = error_of(capfd, [*CARTPOLE, "--load_path=model"])
     assert "algorithm other" in error
 
@@ -212,6 +212,23 @@ def test_atari_has_16_environments_whatever_the_machine(monkeypatch):
     assert (settings.num_env, settings.env_type) == (16, "atari")
 
 
+def test_a_preset_may_set_arguments_of_its_parts(empty_folder, monkeypatch):
+    folder = empty_folder / "my_c51"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("")
+    (folder / "my_c51.py").write_text(
+        "from baselines.common.algorithm import preset\n"
+        "from baselines.common.values import categorical\n"
+        "from baselines.dqn import dqn\n"
+        "learn = preset(dqn.learn, values=categorical, atoms=21)\n"
+    )
+    monkeypatch.syspath_prepend(str(empty_folder.parent))
+    alg = f"--alg={empty_folder.name}.my_c51"
+    settings = parse([alg, "--env=CartPole-v1", "--v_max=5"]).learn_arguments
+    assert settings["values"] == "baselines.common.values:categorical"
+    assert (settings["atoms"], settings["v_max"]) == (21, 5.0)
+
+
 def test_unknown_key_in_defaults_is_refused(monkeypatch):
     from baselines.a2c import defaults
 
@@ -219,6 +236,9 @@ def test_unknown_key_in_defaults_is_refused(monkeypatch):
         defaults, "classic_control", lambda: dict(gama=0.5), raising=False
     )
     with pytest.raises(UserTypeError, match=r"'gama'.*did you mean 'gamma'"):
+        parse(CARTPOLE)
+    monkeypatch.setattr(defaults, "classic_control", lambda: dict(env=dict(n=1)))
+    with pytest.raises(UserTypeError, match=r"env\['n'\]"):
         parse(CARTPOLE)
 
 

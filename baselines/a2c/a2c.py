@@ -75,6 +75,11 @@ def learn(
     resume: arg.Resume = None,
 ) -> Policy:
     """Trains a policy by A2C and returns it."""
+    if lrschedule != "linear" and not isinstance(lr, Real):
+        raise UserValueError(
+            f"lr {lr!r} has a schedule of its own; leave out lrschedule {lrschedule!r}"
+        )
+    lr = make_schedule(lr, lrschedule)
     policy = Policy(
         env.observation_space,
         env.action_space,
@@ -85,11 +90,6 @@ def learn(
         algorithm=__name__,
     )
     run.load(policy)
-    if lrschedule != "linear" and not isinstance(lr, Real):
-        raise UserValueError(
-            f"lr {lr!r} has a schedule of its own; leave out lrschedule {lrschedule!r}"
-        )
-    lr = make_schedule(lr, lrschedule)
     optimizer = RMSprop(rho=alpha, epsilon=epsilon, global_clipnorm=max_grad_norm)
 
     def loss(obs, states, masks, *batch):

@@ -47,6 +47,7 @@ def algorithm(actions=ACTIONS, mpi=True):
         learn.actions = tuple(actions)
         learn.mpi = mpi
         learn.preset_of = None
+        learn.settings = {}
         _, *parameters = inspect.signature(fn, eval_str=True).parameters.values()
         return declare(learn, [Argument.of(parameter) for parameter in parameters])
 
@@ -60,8 +61,10 @@ def preset(base, **settings):
     it, because a run's settings are stored as text.
     """
     for name, value in settings.items():
-        if inspect.isfunction(value):
+        if callable(value):
             settings[name] = f"{value.__module__}:{value.__qualname__}"
+            if "<" in value.__qualname__:
+                raise TypeError(f"{name} has to be a function of a module, or text")
 
     @functools.wraps(base)
     def learn(**given):
@@ -69,6 +72,8 @@ def preset(base, **settings):
 
     changed = ", ".join(f"{name}={value!r}" for name, value in settings.items())
     learn.__doc__ = f"Preset of {base.__module__} with {changed}."
+    # The module of the preset, so that its learn can be pickled.
+    learn.__module__ = inspect.currentframe().f_back.f_globals["__name__"]
     learn.preset_of = base
     learn.settings = settings
     return declare(

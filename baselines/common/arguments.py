@@ -11,6 +11,7 @@ the value and the argument's name. The markers below say more.
 import functools
 import importlib
 import inspect
+import os
 from collections.abc import Callable
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -79,14 +80,15 @@ class Part(NamedTuple):
                 f"unknown {self.kind} {value!r}{suggest(value, known)} (known: "
                 f"{', '.join(known)}; one of your own: module:function)"
             )
-        try:
-            found = getattr(importlib.import_module(module), name)
-        except (ModuleNotFoundError, AttributeError) as error:
-            raise UserValueError(f"{self.kind} {value!r}: {error}") from None
-        except (TypeError, ValueError):  # of import_module: no name, or a relative one
+        if not module or module.startswith("."):
             raise UserValueError(
                 f"{self.kind} {value!r}: {module!r} is not the name of a module"
-            ) from None
+            )
+        try:
+            home = importlib.import_module(module)
+        except ModuleNotFoundError as error:
+            raise UserValueError(f"{self.kind} {value!r}: {error}") from None
+        found = getattr(home, name, None)
         if not callable(found):
             raise UserTypeError(f"{self.kind} {value!r} is not a function but {found}")
         return found
@@ -135,6 +137,7 @@ Schedule = Annotated[
 ScheduleOfNumbers = Literal[tuple(SCHEDULES)]
 
 # What algorithms share.
+Path = str | os.PathLike  # in Python; text on the command line
 Env = Annotated[
     Any, "a VecEnv, a Gymnasium Env, or a Gymnasium VectorEnv with same-step resets"
 ]
@@ -155,6 +158,7 @@ Values = Annotated[
 Seed = Annotated[
     int | None,
     Interval(ge=0, le=2**32 - 1),
+    MayChange,
     "seed of all random numbers; None for a random one",
 ]
 Timesteps = Annotated[
@@ -186,11 +190,12 @@ CheckpointInterval = Annotated[
 ]
 Callback = Annotated[
     Callable | None,
-    "called as callback(locals(), globals()) after each update; true stops training",
+    "called as callback(locals(), globals()) after each update, before its row is "
+    "written; true stops training",
 ]
-LoadPath = Annotated[str | None, MayChange, "a saved model to start from"]
+LoadPath = Annotated[Path | None, MayChange, "a saved model to start from"]
 Resume = Annotated[
-    str | None,
+    Path | None,
     MayChange,
     "log folder of an interrupted run to continue, bit for bit; arguments have to be "
     "as they were, but for total_timesteps",
@@ -214,7 +219,7 @@ CheckpointFreq = Annotated[
     "for the last weights",
 ]
 CheckpointPath = Annotated[
-    str | None,
+    Path | None,
     MayChange,
     Needs("checkpoint_freq"),
     "folder in which the best model so far is saved as best.safetensors; None for "

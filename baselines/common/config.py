@@ -73,6 +73,8 @@ def is_config(config, own) -> bool:
     for name, value in config["arguments"].items():
         own[name].check(value)
     settings = config["settings"]
+    if None in (config["arguments"][name] for name in ("env_type", "num_env", "seed")):
+        return False
     return (
         all(isinstance(config[key], kind) for key, kind in KEYS.items())
         and config["arguments"].keys() == own.keys()

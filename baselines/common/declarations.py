@@ -2,9 +2,11 @@
 
 import functools
 import inspect
+import json
 import math
 import numbers
 import operator
+import os
 import textwrap
 import types
 import typing
@@ -12,6 +14,7 @@ from collections.abc import Callable
 from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
+from annotated_types import BaseMetadata, GroupedMetadata
 
 from baselines.common.arguments import Builder, MayChange, Needs, Part
 from baselines.common.errors import UserTypeError, UserValueError, suggest
@@ -30,12 +33,14 @@ class Choice(NamedTuple):
         """Whether a value has this type, whatever its range."""
         if self.kind is Literal:
             return isinstance(value, str) and value in self.items
-        if self.kind in NUMBERS:
-            right = isinstance(value, NUMBERS[self.kind]) and type(value) is not bool
-            return right and math.isfinite(value)
-        return self.kind in ANYTHING or isinstance(
-            value, CLASSES.get(self.kind, self.kind)
-        )
+        if self.kind is int:
+            return isinstance(value, numbers.Integral) and type(value) is not bool
+        if self.kind is float:
+            right = isinstance(value, numbers.Real) and type(value) is not bool
+            return right and is_finite(value)
+        kind = CLASSES.get(self.kind, self.kind)
+        # Of other annotations, such as those of typing, nothing can be checked.
+        return not isinstance(kind, (type, tuple)) or isinstance(value, kind)
 
     def check_range(self, name, value) -> None:
         """Raises UserValueError unless a value of this type is in its range."""
@@ -57,9 +62,13 @@ class Choice(NamedTuple):
         return [NAMES.get(self.kind) or self.kind.__name__]
 
 
-NUMBERS = {int: numbers.Integral, float: numbers.Real}
-ANYTHING = Any, REQUIRED, object
-CLASSES = {bool: (bool, np.bool_), list: (list, tuple)}  # where they are not the type
+CLASSES = {  # of values, where they are not the annotated type
+    Any: object,
+    REQUIRED: object,
+    bool: (bool, np.bool_),
+    list: (list, tuple),
+    tuple: (list, tuple),  # JSON has lists alone.
+}
 NAMES = {
     types.NoneType: "None",
     bool: "True or False",
@@ -67,6 +76,8 @@ NAMES = {
     float: "a finite number",
     str: "text",
     list: "a list",
+    tuple: "a list",
+    os.PathLike: "a path",
     Callable: "a function",
 }
 LIMITS = {  # by the attributes of the constraints of annotated_types
@@ -96,6 +107,11 @@ class Argument:
         self.default = default
         self.markers = getattr(annotation, "__metadata__", ())
         self.choices = choices_of(annotation)
+        for constraint in (c for choice in self.choices for c in choice.constraints):
+            if isinstance(constraint, (BaseMetadata, GroupedMetadata)):
+                limits = [getattr(constraint, x, None) for x in LIMITS]
+                if limits == [None] * len(LIMITS):
+                    raise TypeError(f"{name}: {constraint} is not checked here")
 
     @classmethod
     def of(cls, parameter):
@@ -164,6 +180,14 @@ def without_metadata(annotation):
     return annotation, ()
 
 
+def is_finite(number) -> bool:
+    """Whether a number is neither infinite, nor NaN, nor too large for a float."""
+    try:
+        return math.isfinite(number)
+    except OverflowError:
+        return False
+
+
 def plain_type(annotation):
     """Returns an annotation without what is in its ``Annotated``, however deep."""
     annotation, _ = without_metadata(annotation)
@@ -209,12 +233,15 @@ class Arguments(NamedTuple):
     @property
     def fixed(self) -> dict:
         """What has to be the same when the run is resumed, as JSON values."""
-        return {
-            name: list(value) if isinstance(value, tuple) else value
+        plain = {
+            name: value
             for name, value in self.given.items()
-            if not self.declared[name].may_change
+            if name in self.declared
+            and not self.declared[name].may_change
             and isinstance(value, (int, float, str, list, tuple, types.NoneType))
         }
+        # As a checkpoint has them, where tuples are lists.
+        return json.loads(json.dumps(plain))
 
     def without_effect(self) -> list:
         """Returns a sentence for each argument that was set and whose switch is off."""
@@ -243,10 +270,19 @@ def check_arguments(fn, given) -> Arguments:
     functions = {}
     for name, part in parts.items():
         functions[name] = part.find(given.get(name, declared[name].default))
-        declared = declared_arguments(functions[name]) | declared
+        takes = declared_arguments(functions[name])
+        for both in takes.keys() & declared_arguments(fn).keys():
+            raise UserTypeError(
+                f"the {part.kind} {given.get(name)!r} has an argument {both!r}, but "
+                f"that is an argument of {fn.__name__}(); rename it"
+            )
+        declared = takes | declared
     complete = {name: argument.default for name, argument in declared.items()} | given
+    takers = [f"the {part.kind} {complete[x]!r}" for x, part in parts.items()]
+    free = [x for x, function in functions.items() if takes_anything(function)]
     for name, value in complete.items():
-        takers = [f"the {part.kind} {complete[x]!r}" for x, part in parts.items()]
+        if name not in declared and free:
+            continue
         if name not in declared:
             raise UserTypeError(
                 f"neither {' nor '.join([f'{fn.__name__}()', *takers])} has an "
@@ -259,10 +295,20 @@ def check_arguments(fn, given) -> Arguments:
         declared[name].check(value)
     values = {name: complete[name] for name in declared_arguments(fn)}
     for name, function in functions.items():
-        its_own = declared_arguments(function).keys() - values.keys()
-        keywords = {key: given[key] for key in its_own & given.keys()}
+        its_own = declared_arguments(function)
+        keywords = {
+            key: value
+            for key, value in given.items()
+            if key in its_own or (name in free and key not in declared)
+        }
         values[name] = Builder(parts[name], values[name], keywords)
     return Arguments(values, complete, declared)
+
+
+def takes_anything(function) -> bool:
+    """Whether a function has ``**kwargs``."""
+    parameters = inspect.signature(function).parameters.values()
+    return any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
 
 
 def describe_arguments(fn) -> str:

@@ -16,7 +16,7 @@ from baselines.common.errors import (
 )
 from baselines.common.saving.tensors import load_tensors, save_tensors, tensors_digest
 
-FORMAT = 2  # of saved models
+FORMAT = 3  # of saved models
 
 
 class Model:

@@ -16,8 +16,8 @@ def make_memory(env, size, seed, priorities=None, **settings):
     """Returns a replay memory for the steps of a VecEnv.
 
     Args:
-        env: the VecEnv; of stacks that a VecFrameStack makes, each frame is kept once.
-        size: transitions to keep.
+        env: the VecEnv; of the stacks of a VecFrameStack, each frame is stored once.
+        size: transitions to store.
         seed: of the generator that transitions are drawn from.
         priorities: arguments of a ``PrioritizedReplayBuffer``; None for uniform draws.
         settings: other arguments of a ``ReplayBuffer``.
@@ -54,17 +54,19 @@ class Player:
             to it before they are played and stored.
         random_steps: agent steps, over all environments, in which actions are drawn
             uniformly from the action space instead.
-        seed: of these.
+        seed: of these; needed for them.
     """
 
-    def __init__(self, env, model, memory, explore=None, random_steps=0, seed=0):
+    def __init__(self, env, model, memory, explore=None, random_steps=0, seed=None):
         self.env = env
         self.memory = memory
         self.explore = explore or (lambda obs: model.step(obs)[0])
         self.random_steps = random_steps
         self.space = copy.deepcopy(env.action_space)
-        # Not the numbers of the environment that has the same seed.
-        self.space.seed(int(np.random.SeedSequence([seed, 3]).generate_state(1)[0]))
+        if random_steps:
+            # Not the numbers of the environment that has the same seed.
+            sequence = np.random.SeedSequence([seed, 3])
+            self.space.seed(int(sequence.generate_state(1)[0]))
         self.num_timesteps = 0
         self.obs = None
         self.actions = None
@@ -78,7 +80,8 @@ class Player:
             actions = [self.space.sample() for _ in range(self.env.num_envs)]
             self.actions = np.stack(actions)
         else:
-            self.actions = clip_actions(self.explore(self.obs), self.space)
+            actions = clip_actions(self.explore(self.obs), self.space)
+            self.actions = np.asarray(actions, self.space.dtype)
         self.env.step_async(self.actions)
 
     def step_wait(self) -> list:
@@ -145,7 +148,7 @@ class BestWeights:
         self.variables = {}
 
     def update_best(self, episodes) -> None:
-        """Keeps the current weights if ``episodes`` have the highest mean so far.
+        """Stores the current weights if ``episodes`` have the highest mean so far.
 
         Args:
             episodes: ``EpisodeResults``; fewer than 100 are not compared.
@@ -167,7 +170,7 @@ class BestWeights:
             setattr(self.model, name, value)
 
     def restore(self) -> None:
-        """Gives the best weights back to the model, if any were kept."""
+        """Gives the best weights back to the model, if any were stored."""
         for name, value in self.variables.items():
             self.model.named_variables[name].assign(value)
         self._set(self.attributes)

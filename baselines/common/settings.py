@@ -31,7 +31,6 @@ from baselines.common.envs.spaces import is_image
 from baselines.common.errors import UserTypeError, UserValueError, suggest
 from baselines.common.saving.checkpoints import check_ranks, list_manifests
 from baselines.common.saving.files import check_writable
-from baselines.play import check_can_play
 
 # Arguments of learn() that are not the algorithm's own but come from those below.
 SHARED = {"env", "network", "seed", "total_timesteps", "load_path", "resume"}
@@ -161,9 +160,14 @@ def find(settings) -> dict:
     else:
         check_env_type(settings.env_type)
     defaults = find_defaults(module, settings.env_type)
-    num_env = defaults.pop("env", {}).get("num_env", 1)
+    of_env = defaults.pop("env", {})
+    for key in of_env.keys() - {"num_env"}:
+        raise UserTypeError(
+            f"{settings.alg}'s defaults.{settings.env_type}() sets env[{key!r}], but "
+            "what an algorithm needs of an environment is num_env"
+        )
     if settings.num_env is None:
-        settings.num_env = num_env
+        settings.num_env = of_env.get("num_env", 1)
     return defaults
 
 
@@ -207,6 +211,8 @@ def read_learn(settings, words, defaults):
     check_names(settings, known, defaults)
     found, unknown = cli.read(known, words)
     values = {name: argument.default for name, argument in known.items()}
+    preset = getattr(settings.learn, "settings", {})  # also arguments of parts
+    values |= {name: value for name, value in preset.items() if name in known}
     return known, values | defaults | given | found, unknown
 
 
@@ -253,7 +259,7 @@ def print_help(words) -> None:
         if settings.env is not None and settings.network is None:
             given["network"] = defaults.get("network") or usual_network(settings)
         for name, argument in declared.items():
-            used = given.get(name) or argument.default
+            used = given.get(name) or defaults.get(name, argument.default)
             if (part := argument.marker(arg.Part)) and used is not REQUIRED:
                 takes = cli.of_text(declared_arguments(part.find(used)))
                 takes = {k: v for k, v in takes.items() if k not in declared}
@@ -281,8 +287,6 @@ def check_own(settings) -> None:
         raise UserValueError(
             "--log_path is for training, but --num_timesteps is 0; leave it out"
         )
-    if settings.play:
-        check_can_play(settings.env_type)
 
 
 def parse_resume(given, words, argv) -> Settings:

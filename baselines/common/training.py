@@ -84,6 +84,7 @@ class Run:
         self.episodes = EpisodeResults()
         self.new_episodes = []
         self.num_timesteps = self.previous_timesteps = 0
+        self.previous_episodes = 0
         self.row = None
         self.stop = False
         self.signal = 0  # none yet
@@ -102,6 +103,7 @@ class Run:
             target: a model whose variables become equal to those of ``model``.
 
         Raises:
+            UserFileError, UserValueError: as ``Model.load`` does.
             UserTypeError: if the two share variables.
         """
         if self.load_path is not None:
@@ -133,7 +135,7 @@ class Run:
         self.check_agreement(description)
         # The log comes last, because restoring anything else may still fail.
         parts = {"model": model, "episodes": self.episodes, **parts, "logger": logger}
-        folder = os.path.join(folder or "", "checkpoints")
+        folder = folder and os.path.join(folder, "checkpoints")
         self.checkpoints = Checkpoints(folder, description, parts)
         if self.resume is None:
             self.begin()
@@ -190,7 +192,7 @@ class Run:
         for key, expected in mpi.broadcast(mine).items():
             if mine.get(key) != expected:
                 raise UserValueError(
-                    f"the MPI ranks have to train alike, but {key} is {expected} on "
+                    f"the MPI ranks need the same settings, but {key} is {expected} on "
                     f"rank 0 and {mine.get(key)} on rank {mpi.rank}"
                 )
 
@@ -226,7 +228,8 @@ class Run:
         done = self.num_timesteps // self.batch_size
         for nupdates in range(done + 1, self.num_updates + 1):
             self.previous_timesteps = self.num_timesteps
-            self.previous_episodes = self.episodes.count
+            if mpi.size == 1:
+                self.previous_episodes = self.episodes.count
             self.num_timesteps = nupdates * self.batch_size
             yield nupdates, self.num_timesteps
             self.end_update(last=nupdates == self.num_updates)
@@ -250,7 +253,11 @@ class Run:
             self.new_episodes += results  # Those of all ranks, when the update ends.
 
     def episodes_due(self, print_freq) -> bool:
-        """Whether an update has a row each ``print_freq`` episodes."""
+        """Whether an update has a row each ``print_freq`` episodes.
+
+        With several ranks, whose episodes are counted when an update ends, this is of
+        the update before.
+        """
         before, now = self.previous_episodes, self.episodes.count
         return count_due(before, now, print_freq) > 0
 
@@ -281,6 +288,8 @@ class Run:
             KeyboardInterrupt, SystemExit: if SIGINT or SIGTERM came.
         """
         ranks = mpi.gather((self.new_episodes, bool(self.stop), self.signal))
+        if mpi.size > 1:
+            self.previous_episodes = self.episodes.count
         for new_episodes, _, _ in ranks:
             self.episodes.extend(new_episodes)
         self.new_episodes = []

@@ -197,6 +197,6 @@ def check_equal(variables) -> None:
         for variable, expected, crc in zip(variables, sums[0], found):
             if crc != expected:
                 raise RuntimeError(
-                    f"the ranks have come apart: {variable.path} of rank {rank} is not "
-                    "that of rank 0"
+                    f"the variables of the ranks differ: {variable.path} of rank "
+                    f"{rank} is not that of rank 0"
                 )

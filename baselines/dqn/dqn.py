@@ -167,14 +167,20 @@ def learn(
 
     model, target = make_q_function(), make_q_function()
     run.load(model, target)
-    priorities = prioritized_replay and dict(
+    prioritized = dict(
         alpha=prioritized_replay_alpha,
         beta=prioritized_replay_beta0,
         beta_iters=prioritized_replay_beta_iters or max(total_timesteps, 1),
         eps=prioritized_replay_eps,
     )
-    size = buffer_size if total_timesteps else 1
-    memory = make_memory(env, size, seed, priorities, n_step=n_step, gamma=gamma)
+    memory = make_memory(
+        env,
+        buffer_size if total_timesteps else 1,
+        seed,
+        prioritized if prioritized_replay else None,
+        n_step=n_step,
+        gamma=gamma,
+    )
     optimizer = Adam(epsilon=adam_epsilon, clipnorm=max_grad_norm)
     first_action = int(env.action_space.start)
 

@@ -3,13 +3,13 @@
 Schulman et al. 2017, "Proximal Policy Optimization Algorithms".
 """
 
-from typing import Annotated
+from typing import Annotated, Any
 
-import gymnasium as gym
 import numpy as np
 from keras import ops
 
 from baselines.common import arguments as arg
+from baselines.common import mpi
 from baselines.common.algorithm import algorithm
 from baselines.common.errors import UserValueError
 from baselines.common.optimizers import Adam
@@ -19,7 +19,6 @@ from baselines.common.runners import Runner, Shuffler, flatten
 from baselines.common.schedules import make_schedule
 from baselines.common.training import EpisodeResults
 from baselines.common.updates import Step, make_update
-from baselines.common.vec_env import VecEnv
 
 
 def ppo2_loss(
@@ -89,7 +88,7 @@ def learn(
     seed: arg.Seed = None,
     total_timesteps: arg.Timesteps = int(1e6),
     eval_env: Annotated[
-        gym.Env | VecEnv | None,
+        Any,
         "as env; played for nsteps after each update, and its results logged as "
         "eval_eprewmean and eval_eplenmean",
     ] = None,
@@ -205,7 +204,8 @@ def learn(
             policy.observe(rollout.obs)
             columns = {"nupdates": nupdates}
             if eval_env is not None:
-                eval_episodes.extend(eval_runner.run().episodes)
+                for results in mpi.gather(eval_runner.run().episodes):
+                    eval_episodes.extend(results)
                 columns["eval_eprewmean"] = eval_episodes.mean("r")
                 columns["eval_eplenmean"] = eval_episodes.mean("l")
             if run.row_due(log_interval):

@@ -25,7 +25,7 @@ from baselines.common.saving.tensors import (
     take_arrays,
 )
 
-FORMAT = 2
+FORMAT = 3
 METADATA = {
     "description": dict,
     "num_timesteps": int,
