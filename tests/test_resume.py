@@ -246,11 +246,7 @@ def test_killed_process_goes_on_with_other_workers(monkeypatch):
     [
         "a2c --env=PongNoFrameskip-v4 --num_env=4 --num_timesteps=6000 "
         "--network=cnn_small",
-        "a2c --env=BreakoutNoFrameskip-v4 --num_env=3 --num_timesteps=6000",
-        "a2c --env=Acrobot-v1 --num_env=2 --num_timesteps=10000",
-        "a2c --env=FrozenLake-v1 --num_env=2 --num_timesteps=10000",
         "a2c --env=LunarLander-v3 --num_env=2 --num_timesteps=10000",
-        "ppo2 --env=PongNoFrameskip-v4 --num_env=4 --num_timesteps=6000 --nsteps=32",
         "ppo2 --env=HalfCheetah-v4 --num_env=2 --num_timesteps=10000 --nsteps=160",
         "dqn --env=PongNoFrameskip-v4 --num_env=4 --num_timesteps=6000 "
         "--learning_starts=500 --buffer_size=3000 --network=cnn_small",
@@ -407,7 +403,7 @@ PLENTY = 10**6
 
 
 @pytest.mark.parametrize(
-    "every", [40, pytest.param(1, marks=pytest.mark.slow)], ids=["some", "all"]
+    "every", [40, pytest.param(2, marks=pytest.mark.slow)], ids=["some", "many"]
 )
 def test_full_disk_leaves_the_checkpoint_before_it(every, capsys, monkeypatch):
     arguments = "--alg=dqn --env=CartPole-v1 --num_env=2 --seed=1 --print_freq=2 "
