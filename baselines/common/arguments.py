@@ -88,7 +88,11 @@ class Part(NamedTuple):
             home = importlib.import_module(module)
         except ModuleNotFoundError as error:
             raise UserValueError(f"{self.kind} {value!r}: {error}") from None
-        found = getattr(home, name, None)
+        if not hasattr(home, name):
+            raise UserValueError(
+                f"{self.kind} {value!r}: the module {module!r} has no {name!r}"
+            )
+        found = getattr(home, name)
         if not callable(found):
             raise UserTypeError(f"{self.kind} {value!r} is not a function but {found}")
         return found
