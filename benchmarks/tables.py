@@ -183,7 +183,7 @@ def markdown(header, rows) -> str:
 
 
 def fill_in(text, results) -> str:
-    """Returns a text with all its marked tables made anew.
+    """Returns a text with all its marked tables written again.
 
     Args:
         text: of README.md.
