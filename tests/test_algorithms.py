@@ -104,7 +104,7 @@ def test_divergence_stops_training(learn, small, make, log_folder):
 def test_learn_takes_keywords_and_explains_them(learn):
     parameters = inspect.signature(learn).parameters
     shared = ["env", "network", "seed", "total_timesteps", "callback", "load_path"]
-    shared += ["checkpoint_interval", "resume"]
+    shared += ["checkpoint_interval", "resume", "precision"]
     assert set(shared) <= set(parameters)
     kinds = {parameter.kind for parameter in parameters.values()}
     assert kinds == {inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD}
@@ -180,13 +180,17 @@ def watched_updates(batch_sizes):
         Run.end_update = original
 
 
-def test_interrupted_run_goes_on_as_if_it_had_not_been(alg, small, env_id, tmp_path):
+@pytest.mark.parametrize("precision", ["float32", slow("bfloat16")])
+def test_interrupted_run_goes_on_as_if_it_had_not_been(
+    alg, small, env_id, tmp_path, precision
+):
     """So the same seed gives the same rows, too, and another seed others."""
 
     def arguments(folder, seed=3):
         words = f"--alg={alg} --env={env_id} --num_timesteps=1000 --num_env=2 "
         words += (
-            f"--checkpoint_interval=100 --seed={seed} --log_path={tmp_path / folder}"
+            f"--checkpoint_interval=100 --seed={seed} --log_path={tmp_path / folder} "
+            f"--precision={precision}"
         )
         return words.split() + flags(small)
 
@@ -207,6 +211,65 @@ def test_interrupted_run_goes_on_as_if_it_had_not_been(alg, small, env_id, tmp_p
     assert len(whole[0]) > 1, "too few rows: give small() settings that log more often"
     assert results("cut") == whole
     assert results("other") != whole
+
+
+class RandomImages(gym.Env):
+    """Images and rewards that do not depend on the actions; episodes of two steps."""
+
+    observation_space = gym.spaces.Box(0, 255, (36, 36, 2), np.uint8)
+
+    def __init__(self, action_space):
+        self.action_space = action_space
+        self.t = 0
+
+    def _observe(self):
+        return self.np_random.integers(256, size=(36, 36, 2), dtype=np.uint8)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return self._observe(), {}
+
+    def step(self, action):
+        self.t += 1
+        reward = float(self.np_random.normal())
+        return self._observe(), reward, self.t % 2 == 0, False, {}
+
+
+def test_losses_in_bfloat16_are_those_of_float32(learn, small, env_id, tmp_path):
+    """But for 2 %, or 0.02: its numbers have 8 bits. Models fit either precision."""
+    space = gym.make(env_id).action_space
+
+    def train(precision, **changes):
+        folder = tmp_path / precision
+        with logger.scoped_configure(str(folder), ["csv"]):
+            model = learn(
+                **small,
+                env=RandomImages(space),
+                network="cnn_small",
+                seed=0,
+                precision=precision,
+                **changes,
+            )
+        return model, folder
+
+    rows = []
+    for precision in "float32", "bfloat16":
+        model, folder = train(precision, total_timesteps=110)
+        # Some algorithms begin to learn after their first rows.
+        first = next(row for row in read_rows(folder) if "" not in row.values())
+        rows.append({name: float(value) for name, value in first.items()})
+    float32, bfloat16 = rows
+    near = pytest.approx(float32, rel=0.02, abs=0.02, nan_ok=True)
+    assert bfloat16 == near
+    assert bfloat16 != float32
+    model.save(tmp_path / "model")
+    assert {x.dtype for x in load_tensors(tmp_path / "model")[0].values()} == {
+        np.dtype("float32")
+    }
+    obs = np.random.default_rng(0).integers(256, size=(5, 36, 36, 2), dtype=np.uint8)
+    loaded, _ = train("float32", total_timesteps=0, load_path=str(tmp_path / "model"))
+    assert_acts_alike(loaded, loaded, obs)
+    np.testing.assert_allclose(model.value(obs), loaded.value(obs), 0.02, 0.02)
 
 
 @pytest.mark.parametrize(

@@ -70,6 +70,7 @@ def learn(
     checkpoint_interval: arg.CheckpointInterval = 100_000,
     value_network: arg.ValueNetwork = "shared",
     normalize_observations: arg.NormalizeObservations = False,
+    precision: arg.Precision = "float32",
     callback: arg.Callback = None,
     load_path: arg.LoadPath = None,
     resume: arg.Resume = None,

@@ -10,6 +10,7 @@ from baselines.common.declarations import (
     check_arguments,
     describe_arguments,
 )
+from baselines.common.precision import choose_precision, computing_in
 from baselines.common.training import Run
 
 KEYWORD = inspect.Parameter.KEYWORD_ONLY
@@ -40,8 +41,12 @@ def algorithm(actions=ACTIONS, mpi=True):
         @functools.wraps(fn)
         def learn(**given):
             arguments = check_arguments(learn, given)
+            # As what it means here, so that a run is not resumed in another.
+            precision = choose_precision(arguments.given["precision"])
+            arguments.given["precision"] = precision
             run = Run(learn, arguments)
             values = {**arguments.values, "env": run.env, "seed": run.seed}
+            values["network"].context = functools.partial(computing_in, precision)
             return fn(run, **values)
 
         learn.actions = tuple(actions)

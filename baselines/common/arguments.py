@@ -8,6 +8,7 @@ is what the command line parses, what is checked before anything is built, and w
 the value and the argument's name. The markers below say more.
 """
 
+import contextlib
 import functools
 import importlib
 import inspect
@@ -111,13 +112,15 @@ class Builder:
         self.kind = part.kind
         self.value = value
         self.build = functools.partial(part.find(value), **keywords)
+        self.context = contextlib.nullcontext  # in which it is built
 
     def __repr__(self):
         return repr(self.value)
 
     def __call__(self):
         try:
-            return self.build()
+            with self.context():
+                return self.build()
         except UserError:
             raise
         except Exception as error:
@@ -179,6 +182,11 @@ GradientNorm = Annotated[
 ValueNetwork = Annotated[
     Literal["shared", "copy"],
     "whether the value function shares the policy's network or has a copy of its own",
+]
+Precision = Annotated[
+    Literal["float32", "bfloat16", "auto"],
+    "numbers that networks compute with; auto is bfloat16 where the processor or GPU "
+    "has it, else float32. Weights, heads, losses and optimisers are float32 in either",
 ]
 NormalizeObservations = Annotated[
     bool,

@@ -36,18 +36,27 @@ class Recurrent(layers.Layer):
     """
 
     def __init__(self, trunk, nlstm, layer_norm):
-        super().__init__()
+        # What is carried from step to step would be rounded at each of them.
+        super().__init__(dtype="float32")
         self.trunk = trunk
         self.nlstm = nlstm
         self.state_size = 2 * nlstm
         orthogonal = keras.initializers.Orthogonal
         self.input_gates = layers.Dense(
-            4 * nlstm, use_bias=not layer_norm, kernel_initializer=orthogonal(1.0)
+            4 * nlstm,
+            use_bias=not layer_norm,
+            kernel_initializer=orthogonal(1.0),
+            dtype="float32",
         )
         self.output_gates = layers.Dense(
-            4 * nlstm, use_bias=False, kernel_initializer=orthogonal(1.0)
+            4 * nlstm,
+            use_bias=False,
+            kernel_initializer=orthogonal(1.0),
+            dtype="float32",
         )
-        self.norms = [layers.LayerNormalization() for _ in range(3 * layer_norm)]
+        self.norms = [
+            layers.LayerNormalization(dtype="float32") for _ in range(3 * layer_norm)
+        ]
 
     def call(self, obs, states, masks):
         """Processes sequences.

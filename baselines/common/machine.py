@@ -1,10 +1,13 @@
-"""The memory that this machine has left."""
+"""What this machine has: free memory, instructions of its processor."""
 
 import contextlib
 import os
 from pathlib import Path
 
 from baselines.common.errors import UserValueError
+
+# As the kernel calls them: of x86 and of ARM.
+BFLOAT16_FLAGS = {"avx512_bf16", "amx_bf16", "bf16"}
 
 
 def check_memory(what, argument, count, size) -> None:
@@ -46,3 +49,14 @@ def available_memory(container=Path("/sys/fs/cgroup")) -> int:
         files = int(statistics["active_file"]) + int(statistics["inactive_file"])
         available = min(available, int(limit) - (int(used) - files))
     return available
+
+
+def cpu_has_bfloat16(cpuinfo="/proc/cpuinfo") -> bool:
+    """Whether the processor multiplies numbers of bfloat16; False if that is unknown.
+
+    Args:
+        cpuinfo: the kernel's file about the processor.
+    """
+    with contextlib.suppress(OSError), open(cpuinfo) as file:
+        return not BFLOAT16_FLAGS.isdisjoint(file.read().split())
+    return False

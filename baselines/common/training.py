@@ -11,7 +11,7 @@ import keras
 import numpy as np
 
 from baselines import logger
-from baselines.common import mpi
+from baselines.common import mpi, precision
 from baselines.common.envs import as_vec_env
 from baselines.common.errors import (
     DivergedError,
@@ -143,6 +143,12 @@ class Run:
             self.restore()
         for sentence in self.arguments.without_effect():
             logger.warn(sentence)
+        bfloat16 = self.arguments.given["precision"] == "bfloat16"
+        if bfloat16 and not precision.has_bfloat16():
+            logger.warn(
+                "precision is bfloat16, which is slower than float32 here: the "
+                "processor has neither avx512_bf16 nor amx_bf16"
+            )
         self.first_timestep = self.num_timesteps
         self.start_time = time.perf_counter()
         return self

@@ -142,6 +142,7 @@ def learn(
         "whether noise on the weights explores, in place of random actions (Fortunato "
         "et al. 2018)",
     ] = False,
+    precision: arg.Precision = "float32",
     callback: arg.Callback = None,
     load_path: arg.LoadPath = None,
     resume: arg.Resume = None,

@@ -9,6 +9,7 @@ framework, all with these functions:
     value_and_grad(loss_fn, variables)  -> ((loss, metrics), gradients)
     adam_step(variable, ...)            a step of Adam on one variable, in place
     to_device(array)                    a copy of a NumPy array on the device
+    gpu_has_bfloat16()                  whether the GPU has it; None without a GPU
 
 ``variables`` are all Keras variables that the function reads or writes.
 """
@@ -34,9 +35,17 @@ if keras.backend.backend() != "tensorflow":
 from baselines.common.backend.tensorflow import (
     adam_step,
     compile,
+    gpu_has_bfloat16,
     scan,
     to_device,
     value_and_grad,
 )
 
-__all__ = ["adam_step", "compile", "scan", "to_device", "value_and_grad"]
+__all__ = [
+    "adam_step",
+    "compile",
+    "gpu_has_bfloat16",
+    "scan",
+    "to_device",
+    "value_and_grad",
+]

@@ -178,3 +178,12 @@ def adam_step(
 def to_device(array):
     """Returns a tensor that holds a copy of a NumPy array."""
     return tf.convert_to_tensor(array)
+
+
+def gpu_has_bfloat16():
+    """Returns whether the GPU computes in bfloat16, None if there is none."""
+    gpus = tf.config.get_visible_devices("GPU")
+    if not gpus:
+        return None
+    details = tf.config.experimental.get_device_details(gpus[0])
+    return details.get("compute_capability", (0, 0)) >= (8, 0)

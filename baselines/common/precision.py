@@ -1,0 +1,37 @@
+"""The precision that networks compute in."""
+
+import contextlib
+
+import keras
+
+from baselines.common import backend, machine
+
+POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}  # of Keras
+
+
+def choose_precision(precision) -> str:
+    """Returns ``precision``; for auto, bfloat16 where it is fast, else float32."""
+    if precision != "auto":
+        return precision
+    return "bfloat16" if has_bfloat16() else "float32"
+
+
+def has_bfloat16() -> bool:
+    """Whether what runs the networks computes in bfloat16 itself."""
+    found = backend.gpu_has_bfloat16()
+    return machine.cpu_has_bfloat16() if found is None else found
+
+
+@contextlib.contextmanager
+def computing_in(precision):
+    """Makes Keras layers that are built inside compute in a precision.
+
+    Their variables, and so gradients and optimisers, are float32 in either. A layer
+    that is built outside takes what they return as float32.
+    """
+    before = keras.config.dtype_policy()
+    keras.config.set_dtype_policy(POLICIES[precision])
+    try:
+        yield
+    finally:
+        keras.config.set_dtype_policy(before)

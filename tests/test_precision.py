@@ -1,0 +1,95 @@
+"""What is computed in bfloat16, and on which machines."""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from baselines import logger
+from baselines.a2c import learn
+from baselines.common import backend, machine, precision
+from baselines.common.errors import UserValueError
+from baselines.common.layers import dense
+from baselines.common.model import build_network
+from baselines.common.policies import Policy
+from baselines.common.precision import choose_precision, computing_in
+
+IMAGE = spaces.Box(0, 255, (36, 36, 1), np.uint8)
+
+
+def test_trunk_computes_in_bfloat16_and_all_else_in_float32():
+    def trunk():
+        with computing_in("bfloat16"):
+            return build_network("cnn_small")
+
+    policy = Policy(IMAGE, spaces.Discrete(3), trunk)
+    network = policy.parts["network"]
+    assert network(np.zeros((1, 36, 36, 1), np.float32)).dtype == "bfloat16"
+    params, values = policy(np.zeros((1, 1, 36, 36, 1), np.uint8))
+    assert params.dtype == values.dtype == "float32"
+    assert {v.dtype for v in policy.variables} == {"float32"}
+    assert dense(1).compute_dtype == "float32"
+
+
+def test_state_of_recurrent_networks_is_float32():
+    with computing_in("bfloat16"):
+        network = build_network("cnn_lstm")
+    obs, masks = np.zeros((2, 1, 84, 84, 4), np.float32), np.zeros((2, 1), bool)
+    features, states = network(obs, np.full((1, 256), 0.1, np.float32), masks)
+    assert features.dtype == states.dtype == "float32"
+    assert network.trunk(obs[0]).dtype == "bfloat16"
+    # Some value that bfloat16 does not have.
+    assert (np.asarray(states).view(np.uint32) % 2**16).any()
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        ("flags : fpu avx512_bf16 amx_int8", True),
+        ("flags : fpu amx_bf16", True),
+        ("Features : fp asimd bf16", True),
+        ("flags : fpu avx512f avx512_vnni", False),
+        (None, False),
+    ],
+)
+def test_auto_asks_the_processor(tmp_path, monkeypatch, flags, expected):
+    if flags:
+        (tmp_path / "cpuinfo").write_text(f"processor : 0\n{flags}\n")
+    found = machine.cpu_has_bfloat16(tmp_path / "cpuinfo")
+    assert found is expected
+    monkeypatch.setattr(machine, "cpu_has_bfloat16", lambda: found)
+    monkeypatch.setattr(backend, "gpu_has_bfloat16", lambda: None)
+    assert choose_precision("auto") == ("bfloat16" if expected else "float32")
+    monkeypatch.setattr(backend, "gpu_has_bfloat16", lambda: not expected)
+    assert choose_precision("auto") == ("float32" if expected else "bfloat16")
+    assert choose_precision("bfloat16") == "bfloat16"
+
+
+@pytest.mark.parametrize("fast", [False, True])
+def test_one_line_says_that_bfloat16_will_be_slower(
+    tmp_path, monkeypatch, capsys, fast
+):
+    monkeypatch.setattr(precision, "has_bfloat16", lambda: fast)
+    env = gym.make("CartPole-v1")
+    with logger.scoped_configure(str(tmp_path), ["stdout"]):
+        learn(env=env, network="mlp", total_timesteps=10, precision="bfloat16")
+    assert capsys.readouterr().out.count("which is slower than float32") == (not fast)
+
+
+def test_run_in_auto_is_not_resumed_in_another_precision(tmp_path, monkeypatch):
+    def train(**changes):
+        with logger.scoped_configure(str(tmp_path), ["csv"]):
+            learn(
+                env=gym.make("CartPole-v1"),
+                network="mlp",
+                seed=0,
+                precision="auto",
+                checkpoint_interval=10,
+                **changes,
+            )
+
+    monkeypatch.setattr(precision, "has_bfloat16", lambda: True)
+    train(total_timesteps=10)
+    monkeypatch.setattr(precision, "has_bfloat16", lambda: False)
+    with pytest.raises(UserValueError, match="precision"):
+        train(total_timesteps=20, resume=str(tmp_path))
