@@ -4,8 +4,9 @@ import importlib.util
 import json
 import subprocess
 import sys
+from functools import partial
 
-from baselines.common.errors import MissingDependency, UserValueError
+from baselines.common.errors import MissingDependency, UserValueError, suggest
 from baselines.common.mpi import available_cores
 from benchmarks.rates import rate_of_env
 
@@ -45,36 +46,26 @@ class AlePeer:
         self.env.close()
 
 
-class StableBaselines3Peer:
-    """Stable-Baselines3 in a process of its own (see ``sb3.py``)."""
+class PeerProgram:
+    """A program that is asked for rates, in a process of its own (see ``serving.py``).
 
-    name = "Stable-Baselines3"
-    measures = ("env", "loop")
+    Args:
+        name: of what it measures.
+        module: the program.
+        work: what it does, as JSON values.
+        measures: names of its rates.
+    """
 
-    def __init__(self, bench):
-        if importlib.util.find_spec("stable_baselines3") is None:
-            raise MissingDependency(
-                "--compare=sb3 needs Stable-Baselines3, which is not installed: "
-                "pip install stable-baselines3"
-            )
-        settings = bench.settings
-        check_comparable(settings.alg, bench.learn_arguments, bench.env.num_envs)
-        work = {
-            "alg": settings.alg,
-            "env": settings.env,
-            "is_atari": settings.env_type == "atari",
-            "num_env": bench.env.num_envs,
-            "workers": bool(getattr(bench.env, "worker_pids", [])),
-            "settings": bench.learn_arguments,
-            "seconds": bench.seconds,
-        }
+    def __init__(self, name, module, work, measures):
+        self.name = name
+        self.measures = measures
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.sb3", json.dumps(work)],
+            [sys.executable, "-m", module, json.dumps(work)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
         )
-        self.rate("env")  # Ours is not measured while its processes start.
+        self.rate(measures[0])  # Ours is not measured while it starts or compiles.
 
     def rate(self, name) -> float:
         """Returns agent steps/s of one of ``measures``."""
@@ -82,7 +73,7 @@ class StableBaselines3Peer:
         answer = self.process.stdout.readline()
         if not answer:
             raise UserValueError(
-                "Stable-Baselines3 could not be measured; it ended with exit status "
+                f"{self.name} could not be measured; it ended with exit status "
                 f"{self.process.wait()}"
             )
         return float(answer)
@@ -90,6 +81,62 @@ class StableBaselines3Peer:
     def close(self):
         self.process.stdin.close()
         self.process.wait()
+
+
+def work_of(bench, best) -> dict:
+    """Returns the work of our algorithm for a program of PyTorch.
+
+    Args:
+        bench: a ``Bench``.
+        best: whether it should be as fast as its users can make it on a CPU.
+    """
+    settings = bench.settings
+    return {
+        "alg": settings.alg,
+        "env": settings.env,
+        "is_atari": settings.env_type == "atari",
+        "num_env": bench.env.num_envs,
+        "workers": bool(getattr(bench.env, "worker_pids", [])),
+        "settings": bench.learn_arguments,
+        "seconds": bench.seconds,
+        "best": best,
+    }
+
+
+def stable_baselines3_peer(bench, best=False) -> PeerProgram:
+    """Returns Stable-Baselines3 at the work of ours."""
+    check_installed("sb3", "stable_baselines3", "stable-baselines3")
+    settings, num_envs = bench.settings, bench.env.num_envs
+    check_comparable(settings.alg, bench.learn_arguments, num_envs)
+    name = "Stable-Baselines3"
+    measures = ("env", "loop")
+    if best:
+        if bench.learn_arguments["network"] != "cnn":
+            raise UserValueError("--compare=sb3_best is for --network=cnn")
+        name, measures = f"{name} at its best", ("loop",)
+    return PeerProgram(name, "benchmarks.sb3", work_of(bench, best), measures)
+
+
+def torch_peer(bench, best=False) -> PeerProgram:
+    """Returns a PPO in one file of PyTorch at the work of our ppo2."""
+    check_installed("torch", "torch", "torch")
+    settings = bench.settings
+    network = bench.learn_arguments["network"]
+    if (settings.alg, settings.env_type, network) != ("ppo2", "atari", "cnn"):
+        raise UserValueError(
+            "--compare=torch is for --alg=ppo2 on Atari games with --network=cnn"
+        )
+    name = "PyTorch on AtariVectorEnv" + " at its best" * best
+    return PeerProgram(name, "benchmarks.torch_ppo", work_of(bench, best), ("loop",))
+
+
+def check_installed(peer, module, package) -> None:
+    """Raises MissingDependency unless a peer's package is installed."""
+    if importlib.util.find_spec(module) is None:
+        raise MissingDependency(
+            f"--compare={peer} needs {module}, which is not installed: "
+            f"pip install {package}"
+        )
 
 
 def check_comparable(alg, settings, num_envs) -> None:
@@ -127,3 +174,28 @@ def check_comparable(alg, settings, num_envs) -> None:
             "for Stable-Baselines3 one of train_freq and num_env has to divide the "
             f"other; received {train_freq} and {num_envs}"
         )
+
+
+PEERS = {
+    "sb3": stable_baselines3_peer,
+    "sb3_best": partial(stable_baselines3_peer, best=True),
+    "torch": torch_peer,
+    "torch_best": partial(torch_peer, best=True),
+    "ale": AlePeer,
+}
+
+
+def find_peers(names) -> list:
+    """Returns functions of a ``Bench`` that make peers, by names with commas.
+
+    Raises:
+        UserValueError: for a name that is not known.
+    """
+    names = [name.strip() for name in names.split(",")]
+    for name in names:
+        if name not in PEERS:
+            raise UserValueError(
+                f"--compare={name} is unknown{suggest(name, PEERS)} "
+                f"(known: {', '.join(PEERS)})"
+            )
+    return [PEERS[name] for name in names]

@@ -1,12 +1,10 @@
 """Stable-Baselines3 at the work of one of our algorithms, for ``throughput.py``.
 
-A program of its own, so that neither side has the other's threads and memory. Its
-argument is the work as JSON. For each line on stdin, ``env`` or ``loop``, it measures
-that and prints agent steps a second.
+A program of its own, so that neither side has the other's threads and memory. It is
+asked for the rates ``env`` and ``loop``, see ``serving.py``.
 """
 
-import json
-import sys
+import functools
 
 import ale_py
 import gymnasium as gym
@@ -22,6 +20,8 @@ from stable_baselines3.common.vec_env import (
 
 from baselines.common.schedules import make_schedule
 from benchmarks.rates import Clock, rate_of_env
+from benchmarks.serving import serve
+from benchmarks.torch_fast import faster
 
 # Here, because every worker of SubprocVecEnv imports this file.
 gym.register_envs(ale_py)
@@ -134,25 +134,38 @@ def make_env(work):
     return env_util.make_vec_env(work["env"], work["num_env"], vec_env_cls=kind)
 
 
-def main():
-    """Measures until stdin closes."""
-    work = json.loads(sys.argv[1])
+def extractors(model):
+    """Yields the convolutional networks of a model."""
+    policy = model.policy
+    if isinstance(model, stable_baselines3.DQN):
+        yield policy.q_net.features_extractor
+        yield policy.q_net_target.features_extractor
+    else:
+        yield policy.features_extractor
+
+
+def make_measures(work):
+    """Returns what there is to measure, by name."""
     env = make_env(work)
-    policy = "CnnPolicy" if len(env.observation_space.shape) == 3 else "MlpPolicy"
-    model = None
-    for line in sys.stdin:
-        if line.strip() == "env":
-            answer = rate_of_env(env, work["seconds"])
-        else:
-            if model is None:
-                model = ALGORITHMS[work["alg"]](policy, env, work["settings"])
-            first_steps = work["settings"].get("learning_starts", 0)
-            callback = UntilTimeIsUp(work["seconds"], first_steps)
-            model.learn(int(1e9), callback, reset_num_timesteps=False)
-            answer = callback.clock.rate
-        print(answer, flush=True)
-    env.close()
+    settings = work["settings"]
+
+    @functools.cache
+    def make_model():
+        policy = "CnnPolicy" if len(env.observation_space.shape) == 3 else "MlpPolicy"
+        model = ALGORITHMS[work["alg"]](policy, env, settings)
+        if work["best"]:
+            for extractor in extractors(model):
+                faster(extractor, settings["precision"] == "bfloat16")
+        return model
+
+    def loop_rate():
+        first_steps = settings.get("learning_starts", 0)
+        callback = UntilTimeIsUp(work["seconds"], first_steps)
+        make_model().learn(int(1e9), callback, reset_num_timesteps=False)
+        return callback.clock.rate
+
+    return {"env": lambda: rate_of_env(env, work["seconds"]), "loop": loop_rate}
 
 
 if __name__ == "__main__":
-    main()
+    serve(make_measures)

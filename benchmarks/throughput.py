@@ -26,7 +26,7 @@ import statistics
 import sys
 import tempfile
 import time
-from typing import Annotated, Literal
+from typing import Annotated
 
 import numpy as np
 
@@ -41,10 +41,9 @@ from baselines.common.saving.files import check_writable
 from baselines.common.settings import parse
 from baselines.common.vec_env import VecEnvWrapper
 from benchmarks.options import parse_options
-from benchmarks.peers import AlePeer, StableBaselines3Peer
+from benchmarks.peers import find_peers
 from benchmarks.rates import Clock, rate_of_env
 
-PEERS = {"sb3": StableBaselines3Peer, "ale": AlePeer}
 TOTAL_TIMESTEPS = int(1e9)  # of learn(), which is stopped when time is up
 NOT_MEASURED = {  # arguments of baselines.run
     f"--{name}"
@@ -66,9 +65,11 @@ class Options:
     alg: Annotated[str, "algorithm (required)"]
     env: Annotated[str, "environment id"] = "PongNoFrameskip-v4"
     compare: Annotated[
-        Literal[tuple(PEERS)] | None,
-        "also measure Stable-Baselines3 (sb3) at the same work, or ALE's own "
-        "vectorised environment (ale)",
+        str | None,
+        "also measure others at the same work: Stable-Baselines3 (sb3), a PPO of "
+        "PyTorch on ALE's vectorised environment (torch), both as fast as PyTorch is "
+        "on a CPU (sb3_best, torch_best), or that environment alone (ale); several "
+        "with commas",
     ] = None
     json: Annotated[str | None, "file for all figures"] = None
     seconds: Annotated[arg.Positive, "length of each measurement"] = 10.0
@@ -347,15 +348,16 @@ def peak_megabytes(pid="self"):
         return None
 
 
-def measure(bench, repeats, peer=None) -> dict:
+def measure(bench, repeats, peers=()) -> dict:
     """Measures everything in turn; returns the figures, rates as lists."""
     rates = {"env": [], "act": [], "train": [], "loop": []}
-    peer_rates = {name: [] for name in peer.measures} if peer else {}
+    peers = {peer: {name: [] for name in peer.measures} for peer in peers}
     for _ in range(repeats):
         for name, values in rates.items():
             values.append(getattr(bench, f"{name}_rate")())
-            if name in peer_rates:
-                peer_rates[name].append(peer.rate(name))
+            for peer, their_rates in peers.items():
+                if name in their_rates:
+                    their_rates[name].append(peer.rate(name))
     figures = {"agent_steps_per_second": rates}
     parts = [[1 / value for value in rates[name]] for name in ("env", "act", "train")]
     figures["serial_limit"] = [1 / sum(part) for part in zip(*parts)]
@@ -365,8 +367,10 @@ def measure(bench, repeats, peer=None) -> dict:
     figures["checkpoint_seconds"] = bench.checkpoint_seconds()
     figures["checkpoint_interval"] = bench.checkpoint_interval
     figures["replay_memory"] = bench.replay_memory()
-    if peer:
-        figures["peer"] = {"name": peer.name, "agent_steps_per_second": peer_rates}
+    figures["peers"] = [
+        {"name": peer.name, "agent_steps_per_second": their_rates}
+        for peer, their_rates in peers.items()
+    ]
     return figures
 
 
@@ -378,7 +382,7 @@ def report(figures) -> str:
     rows = [(name, f"{median(rates[name]):,.0f} steps/s") for name in rates]
     rows.insert(3, ("serial limit", f"{median(limit):,.0f} steps/s"))
     rows.append(("loop / serial limit", f"{median_ratio(loop, limit):.2f}"))
-    if peer := figures.get("peer"):
+    for peer in figures["peers"]:
         for name, theirs in peer["agent_steps_per_second"].items():
             title = f"{name} of {peer['name']}"
             rows.append((title, f"{median(theirs):,.0f} steps/s"))
@@ -419,6 +423,7 @@ def main(argv=None):
     program = "python -m benchmarks.throughput"
     with cli.one_line_errors(), tempfile.TemporaryDirectory() as folder:
         options, others = parse_options(Options, argv, program, __doc__)
+        peers = find_peers(options.compare) if options.compare else []
         if options.json:
             check_writable(os.path.dirname(os.path.abspath(options.json)))
         with (
@@ -428,11 +433,10 @@ def main(argv=None):
             argv_of_run = [f"--alg={options.alg}", f"--env={options.env}", *others]
             bench = Bench(argv_of_run, options.seconds)
             stack.callback(bench.close)
-            peer = None
-            if options.compare:
-                peer = PEERS[options.compare](bench)
+            peers = [make_peer(bench) for make_peer in peers]
+            for peer in peers:
                 stack.callback(peer.close)
-            figures = measure(bench, options.repeats, peer)
+            figures = measure(bench, options.repeats, peers)
         print(report(figures))
         if options.json:
             figures |= {

@@ -12,7 +12,7 @@ from baselines import logger
 from baselines.common.errors import UserValueError
 from baselines.common.settings import parse
 from benchmarks import throughput
-from benchmarks.peers import AlePeer, check_comparable
+from benchmarks.peers import AlePeer, PeerProgram, check_comparable
 from benchmarks.rates import Clock
 
 FRAME_STACK = 84 * 84 * 4
@@ -181,6 +181,7 @@ def test_ale_is_measured_with_as_many_environments(tmp_path):
         (["--env=CartPole-v1"], "--alg is required"),
         (["--alg=a2c", "--compare=sb4"], "did you mean 'sb3'"),
         (["--alg=a2c", "--env=CartPole-v1", "--compare=ale"], "for Atari games"),
+        (["--alg=a2c", "--compare=ale,sb3_bets"], "did you mean 'sb3_best'"),
         (["--alg=a2c", "--nstep=3"], "did you mean '--nsteps'"),
         (["--alg=a2c", "--seconds=soon"], "a finite number"),
         (["--alg=a2c", "--seconds=0"], "seconds has to be above 0"),
@@ -214,6 +215,20 @@ def test_what_stable_baselines3_cannot_do_is_refused(name, changes, words):
     check_comparable("dqn", {**settings, "train_freq": 16}, 8)
     with pytest.raises(UserValueError, match=words):
         check_comparable(name, {**settings, **changes}, 8)
+
+
+def test_peer_program_answers_each_line(monkeypatch):
+    """Or its end is reported."""
+    monkeypatch.setenv("PYTHONPATH", str(Path(throughput.__file__).parents[1]))
+    Path("peer.py").write_text(
+        "from benchmarks.serving import serve\n"
+        "serve(lambda work: {'loop': lambda: work['rate'], 'end': exit})\n"
+    )
+    peer = PeerProgram("Some library", "peer", {"rate": 3.5}, ("loop", "end"))
+    with contextlib.closing(peer):
+        assert peer.rate("loop") == 3.5
+        with pytest.raises(UserValueError, match="Some library could not be measured"):
+            peer.rate("end")
 
 
 def test_missing_stable_baselines3_is_named(capfd, monkeypatch):
