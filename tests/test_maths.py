@@ -319,6 +319,20 @@ def test_compiled_functions_distinguish_structures():
     assert float(fn((one,), (2 * one,))) == 2
 
 
+@pytest.mark.parametrize("kind", [Adam, RMSprop])
+def test_norms_of_gradients_are_limited(kind):
+    gradients = [np.array([3.0, 4.0], np.float32), np.array([[12.0]], np.float32)]
+
+    def clip(**limit):
+        clipped = kind(**limit)._clip_gradients(list(map(ops.array, gradients)))
+        return [float(x) for gradient in clipped for x in np.ravel(gradient)]
+
+    assert clip(clipnorm=10.0) == pytest.approx([3.0, 4.0, 10.0])
+    assert clip(global_clipnorm=6.5) == pytest.approx([1.5, 2.0, 6.0])  # norm 13
+    assert clip(global_clipnorm=13.5) == [3.0, 4.0, 12.0]
+    assert clip() == [3.0, 4.0, 12.0]
+
+
 def test_adam():
     variable = keras.Variable([1.0, -2.0])
     optimizer = Adam(learning_rate=0.1, epsilon=1e-8, beta_1=0.9, beta_2=0.99)

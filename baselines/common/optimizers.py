@@ -1,9 +1,27 @@
-"""Optimisers as the original results had them."""
+"""Optimisers as the original results had them, in few passes over memory.
+
+Keras' own make a pass over each variable for every operation, which takes a fifth to a
+half of an update of the Nature network on a CPU.
+"""
 
 import keras
 from keras import ops
 
 from baselines.common import backend
+
+
+def clip_gradients(optimizer, gradients):
+    """Returns gradients whose norms are limited as an optimiser's arguments say."""
+    limit = optimizer.clipnorm or optimizer.global_clipnorm
+    if limit is None:
+        return gradients
+    norms = [backend.norm(gradient) for gradient in gradients]
+    if optimizer.clipnorm is None:
+        norms = [backend.norm(ops.stack(norms))] * len(gradients)
+    return [
+        gradient * (limit / ops.maximum(norm, limit))
+        for gradient, norm in zip(gradients, norms)
+    ]
 
 
 class RMSprop(keras.optimizers.RMSprop):
@@ -13,18 +31,31 @@ class RMSprop(keras.optimizers.RMSprop):
     the square root in Keras as well.)
     """
 
+    _clip_gradients = clip_gradients
+
     def build(self, variables):
         super().build(variables)
         for mean_square in self._velocities:
             mean_square.assign(ops.ones_like(mean_square))
+        self._steps = self.add_optimizer_variables(variables, "step")
+
+    def update_step(self, gradient, variable, learning_rate):
+        i = self._get_variable_index(variable)
+        backend.rmsprop_step(
+            variable,
+            self._velocities[i],
+            self._steps[i],
+            gradient,
+            learning_rate,
+            self.rho,
+            self.epsilon,
+        )
 
 
 class Adam(keras.optimizers.Adam):
-    """Adam, in one pass over each variable.
+    """Adam."""
 
-    Keras' own makes a pass for every operation, which on a CPU takes a quarter of an
-    update of 32 frames.
-    """
+    _clip_gradients = clip_gradients
 
     def __init__(
         self,

@@ -8,6 +8,8 @@ framework, all with these functions:
     scan(fn, variables)                 fn for one slice after the other, in one call
     value_and_grad(loss_fn, variables)  -> ((loss, metrics), gradients)
     adam_step(variable, ...)            a step of Adam on one variable, in place
+    rmsprop_step(variable, ...)         a step of RMSProp, likewise
+    norm(tensor)                        Euclidean norm of all numbers
     to_device(array)                    a copy of a NumPy array on the device
     gpu_has_bfloat16()                  whether the GPU has it; None without a GPU
 
@@ -36,6 +38,8 @@ from baselines.common.backend.tensorflow import (
     adam_step,
     compile,
     gpu_has_bfloat16,
+    norm,
+    rmsprop_step,
     scan,
     to_device,
     value_and_grad,
@@ -45,6 +49,8 @@ __all__ = [
     "adam_step",
     "compile",
     "gpu_has_bfloat16",
+    "norm",
+    "rmsprop_step",
     "scan",
     "to_device",
     "value_and_grad",

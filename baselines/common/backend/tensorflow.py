@@ -158,13 +158,11 @@ def adam_step(
         variable, momentum, velocity: variables of Keras or of TensorFlow.
         step: number of the step, from 1.
     """
-    resources = [
-        x.value.handle if isinstance(x, keras.Variable) else x.handle
-        for x in (variable, momentum, velocity)
-    ]
     step = tf.cast(step, gradient.dtype)
     tf.raw_ops.ResourceApplyAdam(
-        **dict(zip(("var", "m", "v"), resources)),
+        var=handle(variable),
+        m=handle(momentum),
+        v=handle(velocity),
         beta1_power=tf.pow(beta_1, step),
         beta2_power=tf.pow(beta_2, step),
         lr=learning_rate,
@@ -173,6 +171,40 @@ def adam_step(
         epsilon=epsilon,
         grad=gradient,
     )
+
+
+def rmsprop_step(
+    variable, mean_square, step, gradient, learning_rate, rho, epsilon
+) -> None:
+    """Takes one step of RMSProp (Tieleman and Hinton 2012) on one variable, in place.
+
+    Args:
+        variable, mean_square: variables of Keras or of TensorFlow.
+        step: another of that shape, which gets what is subtracted from the variable.
+        epsilon: inside the square root.
+    """
+    tf.raw_ops.ResourceApplyRMSProp(
+        var=handle(variable),
+        ms=handle(mean_square),
+        mom=handle(step),
+        lr=learning_rate,
+        rho=rho,
+        momentum=0.0,
+        epsilon=epsilon,
+        grad=gradient,
+    )
+
+
+def handle(variable):
+    """Returns what raw operations write to: of a variable of Keras or TensorFlow."""
+    if isinstance(variable, keras.Variable):
+        variable = variable.value
+    return variable.handle
+
+
+def norm(tensor):
+    """Returns the Euclidean norm of all numbers of a tensor, in one pass."""
+    return tf.sqrt(2.0 * tf.nn.l2_loss(tensor))
 
 
 def to_device(array):
