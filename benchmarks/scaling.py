@@ -1,0 +1,202 @@
+"""How an algorithm's speed grows with environments, worker processes and MPI ranks.
+
+``python -m benchmarks.scaling --alg=a2c --json=results/scaling_a2c.json`` measures
+
+    num_env   the rates of ``throughput``, for each number of environments
+    workers   the environments alone, for each number of worker processes
+    ranks     ``learn()`` with ``--num_env`` environments shared by the ranks, and the
+              exchange of their gradients
+
+each in a process of its own, and prints a table of each. Other arguments are those of
+``baselines.run``. Ranks need mpi4py and an ``mpiexec``.
+"""
+
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from typing import Annotated
+
+from baselines import logger
+from baselines.common import arguments as arg
+from baselines.common import cli, mpi
+from baselines.common.config import versions
+from baselines.common.envs.make import build_env, make_vec_env
+from baselines.common.settings import parse
+from benchmarks.options import parse_options
+from benchmarks.rates import Clock, rate_of_env
+from benchmarks.throughput import TOTAL_TIMESTEPS, replaced
+
+NUM_ENV = 1, 2, 4, 8, 16, 32, 64, 128, 256
+WORKERS = 1, 2, 4, 8, 16
+RANKS = 1, 2, 4
+LATENCY_SECONDS = 20e-6  # of a message between machines
+# What the exchange would take with more ranks: ranks, and bits a second between them.
+NETWORKS = [(r, gbit * 1e9) for r in (8, 32, 128) for gbit in (10, 100)]
+
+
+@dataclasses.dataclass
+class Options:
+    """What is measured, beside what ``baselines.run`` takes."""
+
+    alg: Annotated[str, "algorithm (required)"]
+    env: Annotated[str, "environment id"] = "PongNoFrameskip-v4"
+    num_env: Annotated[list[arg.Count], "numbers of environments"] = NUM_ENV
+    workers: Annotated[list[arg.Count], "numbers of workers for 16 environments"] = (
+        WORKERS
+    )
+    ranks: Annotated[list[arg.Count], "numbers of ranks that share 8 environments"] = (
+        RANKS
+    )
+    seconds: Annotated[arg.Positive, "length of each measurement"] = 5.0
+    json: Annotated[str | None, "file for all figures"] = None
+
+
+def rates_with(num_env, options, others) -> dict:
+    """Returns the rates of ``throughput`` in agent steps a second, by name."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "figures.json")
+        command = [
+            *(sys.executable, "-m", "benchmarks.throughput", "--repeats=1"),
+            *(f"--alg={options.alg}", f"--env={options.env}", f"--num_env={num_env}"),
+            *(f"--seconds={options.seconds}", f"--json={path}", *others),
+        ]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        with open(path) as file:
+            figures = json.load(file)
+    rates = {k: v[0] for k, v in figures["agent_steps_per_second"].items()}
+    return rates | {"serial limit": figures["serial_limit"][0]}
+
+
+def rate_with_workers(num_workers, options) -> float:
+    """Returns agent steps/s of 16 environments alone."""
+    with make_vec_env(options.env, num_env=16, seed=0, num_workers=num_workers) as env:
+        return rate_of_env(env, options.seconds)
+
+
+def rates_with_ranks(ranks, options, others) -> dict:
+    """Returns what ``measure_rank`` does on rank 0."""
+    command = [sys.executable, "-m", "benchmarks.scaling", "--rank"]
+    if ranks > 1:
+        command = ["mpiexec", "-n", str(ranks), *command]
+    argv = [f"--alg={options.alg}", f"--env={options.env}", *others]
+    argv += [f"--num_env={8 // ranks}", str(options.seconds)]
+    done = subprocess.run([*command, *argv], check=True, stdout=subprocess.PIPE)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def measure_rank(argv, seconds) -> dict:
+    """Returns agent steps/s of all ranks, and what an exchange of gradients takes."""
+    mpi.connect()
+    settings = parse(argv)
+    exchanges = []
+
+    def mean(array, original=mpi.mean):
+        mpi.wait()  # So that one rank's lead does not count.
+        start = time.perf_counter()
+        result = original(array)
+        exchanges.append((time.perf_counter() - start, result.nbytes))
+        return result
+
+    clock = Clock(seconds)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        logger.scoped_configure(folder, []),
+        replaced(mpi, "mean", mean),
+        build_env(
+            settings.spec, settings.env_type, num_env=settings.num_env, seed=0
+        ) as env,
+    ):
+        arguments = settings.learn_arguments | {"total_timesteps": TOTAL_TIMESTEPS}
+        settings.learn(
+            env=env,
+            seed=0,
+            callback=lambda names, _: clock.is_over(names["num_timesteps"]),
+            **arguments | {"checkpoint_interval": 0},
+        )
+    exchanges.sort()
+    took, size = exchanges[len(exchanges) // 2] if exchanges else (0.0, 0)
+    return {"loop": clock.rate, "exchange_seconds": took, "exchange_bytes": size}
+
+
+def exchange_seconds(ranks, size, bandwidth) -> float:
+    """Returns what a ring's allreduce of ``size`` bytes takes.
+
+    Each rank sends and receives 2 (R - 1) parts of size / R bytes, one after the other
+    (Patarasuk and Yuan 2009).
+
+    Args:
+        ranks: R.
+        size: bytes.
+        bandwidth: bits a second between two ranks, each way.
+    """
+    return 2 * (ranks - 1) * (LATENCY_SECONDS + 8 * size / ranks / bandwidth)
+
+
+def table(header, rows) -> str:
+    """Returns rows as a table of Markdown."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
+
+
+def report(figures) -> str:
+    """Returns the figures as tables."""
+    tables = []
+    if by_num_env := figures["num_env"]:
+        names = list(next(iter(by_num_env.values())))
+        rows = [[n, *(f"{x:,.0f}" for x in r.values())] for n, r in by_num_env.items()]
+        tables.append(table(["num_env", *names], rows))
+    if by_workers := figures["workers"]:
+        rows = [[n, f"{rate:,.0f}"] for n, rate in by_workers.items()]
+        tables.append(table(["workers", "env"], rows))
+    if by_ranks := figures["ranks"]:
+        rows = [
+            [
+                n,
+                f"{x['loop']:,.0f}",
+                f"{x['exchange_bytes']:,}",
+                f"{1e3 * x['exchange_seconds']:.1f}",
+            ]
+            for n, x in by_ranks.items()
+        ]
+        header = ["ranks", "loop", "bytes an exchange", "ms an exchange"]
+        tables.append(table(header, rows))
+        size = max(x["exchange_bytes"] for x in by_ranks.values())
+        rows = [
+            [r, f"{bits / 1e9:.0f}", f"{1e3 * exchange_seconds(r, size, bits):.1f}"]
+            for r, bits in NETWORKS
+        ]
+        header = ["ranks", "Gbit/s", "ms an exchange, by the formula"]
+        tables.append(table(header, rows))
+    return "\n\n".join(tables)
+
+
+def main(argv=None):
+    """Measures what the command line says, and prints the tables."""
+    argv = sys.argv[1:] if argv is None else list(argv)
+    if argv[:1] == ["--rank"]:
+        figures = measure_rank(argv[1:-1], float(argv[-1]))
+        if mpi.rank == 0:
+            print(json.dumps(figures))
+        return
+    with cli.one_line_errors():
+        options, others = parse_options(
+            Options, argv, "python -m benchmarks.scaling", __doc__
+        )
+        figures = {
+            "num_env": {n: rates_with(n, options, others) for n in options.num_env},
+            "workers": {n: rate_with_workers(n, options) for n in options.workers},
+            "ranks": {n: rates_with_ranks(n, options, others) for n in options.ranks},
+        }
+        print(report(figures))
+        if options.json:
+            figures |= {"options": dataclasses.asdict(options), "versions": versions()}
+            with open(options.json, "w") as file:
+                json.dump(figures, file, indent=2)
+
+
+if __name__ == "__main__":
+    main()
