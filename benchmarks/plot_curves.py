@@ -1,13 +1,15 @@
 """Draws mean returns from progress.csv files against agent steps.
 
-    python -m benchmarks.plot_curves [--minutes] PICTURE TITLE LABEL=progress.csv ...
+    python -m benchmarks.plot_curves [--minutes] [--original=Pong:a2c] PICTURE TITLE LABEL=progress.csv ...
 
 With --minutes also against the time since training began, which is steps / fps: that is
-right only for runs that were never resumed. Needs pip install -e '.[plot]'.
-"""
+right only for runs that were never resumed. With --original the curve of OpenAI
+Baselines on that game stands beside, as far as ours go. Needs pip install -e '.[plot]'.
+"""  # noqa: E501
 
 import argparse
 import csv
+from pathlib import Path
 
 import matplotlib
 
@@ -25,9 +27,24 @@ def read(path):
     return [step / 1e6 for step in steps], minutes, returns
 
 
+def read_original(game, alg):
+    """Returns million agent steps and mean returns of OpenAI Baselines."""
+    path = Path(__file__).parents[1] / "results" / "original_curves.csv"
+    with open(path, newline="") as file:
+        rows = [
+            (int(row["agent_steps"]) / 1e6, float(row["return"]))
+            for row in csv.DictReader(file)
+            if (row["game"], row["algorithm"]) == (game, alg)
+        ]
+    if not rows:
+        raise SystemExit(f"{path} has no curve of {alg} on {game}")
+    return zip(*sorted(rows))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--minutes", action="store_true")
+    parser.add_argument("--original", metavar="GAME:ALG")
     for name in ("picture", "title"):
         parser.add_argument(name)
     parser.add_argument("curves", nargs="+", metavar="LABEL=FILE")
@@ -36,11 +53,17 @@ def main():
     figure, axes = plt.subplots(
         1, columns, figsize=(7, 4), layout="constrained", sharey=True, squeeze=False
     )
+    longest = 0
     for curve in args.curves:
         label, path = curve.split("=", 1)
         steps, minutes, returns = read(path)
+        longest = max(longest, steps[-1])
         for panel, x in zip(axes[0], (steps, minutes)):
             panel.plot(x, returns, label=label)
+    if args.original:
+        steps, returns = read_original(*args.original.split(":"))
+        axes[0, 0].plot(steps, returns, "k--", lw=1, label="OpenAI Baselines")
+        axes[0, 0].set(xlim=(0, 1.02 * longest))
     for panel, label in zip(axes[0], ("million agent steps", "minutes")):
         panel.set(xlabel=label)
         panel.grid(alpha=0.3)
