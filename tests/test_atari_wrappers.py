@@ -150,6 +150,38 @@ def test_max_and_skip_is_four_plain_frames(env_id, steps):
     assert games > 1 or env_id == PONG
 
 
+class CountedSteps(gym.Wrapper):
+    """A wrapper that the frame skip has to step through."""
+
+    count = 0
+
+    def step(self, action):
+        self.count += 1
+        return self.env.step(action)
+
+
+@pytest.mark.parametrize("obs_type", ["rgb", "grayscale"])
+def test_max_and_skip_steps_what_it_wraps(obs_type):
+    below = CountedSteps(gym.make(PONG, obs_type=obs_type))
+    env, plain = MaxAndSkipEnv(below), gym.make(PONG, obs_type=obs_type)
+    np.testing.assert_array_equal(env.reset(seed=0)[0], plain.reset(seed=0)[0])
+    for t in range(50):
+        obs, *results, info = env.step(t % 6)
+        expected, *expected_results = skip_four(plain, t % 6)
+        np.testing.assert_array_equal(obs, expected)
+        assert results == expected_results
+        assert below.count == 4 * (t + 1)
+    assert obs.ndim == (3 if obs_type == "rgb" else 2)
+
+
+def test_max_and_skip_takes_games_of_other_emulators():
+    env = MaxAndSkipEnv(ToyGame(terminate_after=6), skip=4)
+    env.reset(seed=0)
+    assert env.step(0)[0] == 4
+    obs, _, terminated, _, _ = env.step(0)
+    assert terminated and obs == 6
+
+
 def test_max_and_skip_does_not_overwrite_what_it_returned():
     env = MaxAndSkipEnv(emulator(PONG))
     env.reset(seed=0)

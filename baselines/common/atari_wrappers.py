@@ -115,21 +115,38 @@ class MaxAndSkipEnv(gym.Wrapper):
     The maximum removes the flicker of games that draw an object only in every other
     frame. Rewards are summed. If a game ends before the last frame of the skip, the
     observation is its last frame.
+
+    What ``make_atari`` makes is stepped in the emulator itself, because AtariEnv.step
+    fetches a screen for every frame, and only two of each skip are needed. Any other
+    environment is stepped as it is.
     """
 
     def __init__(self, env, skip=4):
         super().__init__(env)
         self.skip = skip
-        # The emulator is stepped directly, because AtariEnv.step fetches a screen for
-        # every frame, and only two of each skip are needed.
-        self.ale = env.unwrapped.ale
-        self.ale_actions = [
-            getattr(ale_py.Action, meaning)
-            for meaning in env.unwrapped.get_action_meanings()
-        ]
-        self.frames = np.zeros((2, *env.observation_space.shape), np.uint8)
+        self.ale = find_emulator(env)
+        if self.ale is not None:
+            self.ale_actions = [
+                getattr(ale_py.Action, meaning)
+                for meaning in env.unwrapped.get_action_meanings()
+            ]
+            self.frames = np.zeros((2, *env.observation_space.shape), np.uint8)
 
     def step(self, action):
+        if self.ale is not None:
+            return self._step_emulator(action)
+        total_reward, obs = 0.0, None
+        for i in range(self.skip):
+            before = obs
+            obs, reward, terminated, truncated, info = self.env.step(action)
+            total_reward += float(reward)
+            if terminated or truncated:
+                break
+        if i == self.skip - 1 and before is not None:
+            obs = np.maximum(before, obs)
+        return obs, total_reward, terminated, truncated, info
+
+    def _step_emulator(self, action):
         ale_action = self.ale_actions[action]
         total_reward = 0.0
         for i in range(self.skip):
@@ -144,6 +161,30 @@ class MaxAndSkipEnv(gym.Wrapper):
         terminated = self.ale.game_over(with_truncation=False)
         truncated = self.ale.game_truncated()
         return obs, total_reward, terminated, truncated, {"lives": self.ale.lives()}
+
+
+def find_emulator(env):
+    """Returns a game's emulator if stepping that alone is the same as ``env.step``.
+
+    That is so for greyscale screens without a frame skip, under wrappers that leave
+    steps as they are; None otherwise.
+    """
+    transparent = (
+        NoopResetEnv,
+        gym.wrappers.OrderEnforcing,
+        gym.wrappers.PassiveEnvChecker,
+    )
+    while type(env) in transparent:
+        env = env.env
+    space = env.observation_space
+    same = (
+        type(env) is ale_py.AtariEnv
+        and isinstance(space, spaces.Box)
+        and len(space.shape) == 2
+        and isinstance(env.action_space, spaces.Discrete)
+        and env._frameskip == 1
+    )
+    return env.ale if same else None
 
 
 class EpisodicLifeEnv(gym.Wrapper):
