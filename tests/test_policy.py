@@ -17,7 +17,7 @@ from baselines.common import backend
 from baselines.common.arguments import NETWORK, Network
 from baselines.common.declarations import check_arguments
 from baselines.common.errors import UserFileError, UserTypeError, UserValueError
-from baselines.common.models import cnn, mlp
+from baselines.common.models import cnn, lnlstm, mlp
 from baselines.common.policies import Policy
 from baselines.common.runners import Runner
 from baselines.common.saving.tensors import load_tensors, save_tensors
@@ -152,6 +152,26 @@ def test_deterministic_actions_are_the_most_likely():
     params, _ = policy(obs)
     actions, *_ = policy.step(obs, deterministic=True)
     np.testing.assert_array_equal(actions, np.argmax(params, axis=-1))
+
+
+@pytest.mark.parametrize(
+    ("build", "epsilon"),
+    [(partial(mlp, layer_norm=True), 1e-12), (lnlstm, 1e-5)],
+)
+def test_layer_norms_have_the_epsilons_of_openai_baselines(build, epsilon):
+    norms = [
+        layer
+        for layer in build()._flatten_layers()
+        if isinstance(layer, keras.layers.LayerNormalization)
+    ]
+    assert len(norms) > 1 and {norm.epsilon for norm in norms} == {epsilon}
+
+
+def test_images_of_floats_up_to_255_are_refused():
+    """They would not be divided, where OpenAI Baselines' cnn divides them."""
+    with pytest.raises(UserTypeError, match=r"floats up to 255.*uint8"):
+        Policy(spaces.Box(0, 255, (84, 84, 4), np.float32), ACTIONS, "cnn")
+    Policy(spaces.Box(0, 1, (84, 84, 4), np.float32), ACTIONS, "cnn")
 
 
 def test_value_network_copy_has_a_trunk_of_its_own():

@@ -55,7 +55,8 @@ class Recurrent(layers.Layer):
             dtype="float32",
         )
         self.norms = [
-            layers.LayerNormalization(dtype="float32") for _ in range(3 * layer_norm)
+            layers.LayerNormalization(epsilon=1e-5, dtype="float32")
+            for _ in range(3 * layer_norm)
         ]
 
     def call(self, obs, states, masks):

@@ -6,7 +6,7 @@ from keras import ops
 
 from baselines.common import mpi
 from baselines.common.arguments import NETWORK, Builder
-from baselines.common.envs.spaces import is_image
+from baselines.common.envs.spaces import is_image, is_image_of_floats
 from baselines.common.errors import (
     DivergedError,
     UserError,
@@ -195,10 +195,15 @@ def make_scaling(space):
     MultiDiscrete become one-hot, and any other Box is passed on; all as float32.
 
     Raises:
-        UserTypeError: for other spaces.
+        UserTypeError: for other spaces, and for images of floats up to 255.
     """
     if is_image(space):
         return lambda obs: ops.cast(obs, "float32") / 255.0
+    if is_image_of_floats(space):
+        raise UserTypeError(
+            f"the observations {space} look like an image of floats up to 255, which "
+            "would not be divided; return uint8, which is, or divide them by 255"
+        )
     if isinstance(space, spaces.Box):
         return lambda obs: ops.cast(obs, "float32")
     if isinstance(space, spaces.Discrete):

@@ -35,7 +35,7 @@ def mlp(
     for _ in range(num_layers):
         stack.append(dense(num_hidden))
         if layer_norm:
-            stack.append(layers.LayerNormalization())
+            stack.append(layers.LayerNormalization(epsilon=1e-12))
         stack.append(layers.Activation(activation))
     return keras.Sequential(stack)
 

@@ -42,3 +42,20 @@ def is_image(space) -> bool:
         and len(space.shape) == 3
         and space.dtype == np.uint8
     )
+
+
+def is_image_of_floats(space) -> bool:
+    """Whether observations are float images [height, width, channels] up to 255."""
+    return (
+        isinstance(space, gym.spaces.Box)
+        and len(space.shape) == 3
+        and np.issubdtype(space.dtype, np.floating)
+        and bool((space.low == 0).all() and (space.high == 255).all())
+    )
+
+
+class ClipActions(gym.ActionWrapper):
+    """Clips the actions of a Box to its bounds."""
+
+    def action(self, action):
+        return np.clip(action, self.action_space.low, self.action_space.high)
