@@ -8,7 +8,6 @@ import numpy as np
 
 from baselines.common import mpi
 from baselines.common.errors import UserValueError
-from baselines.common.vec_env import clip_actions
 
 
 def check_can_play(env_type) -> None:
@@ -40,7 +39,7 @@ def play(model, env, games=None) -> None:
     with contextlib.suppress(KeyboardInterrupt):
         while games is None or played < games:
             actions, _, states, _ = model.step(obs, S=states, M=dones)
-            obs, _, dones, infos = env.step(clip_actions(actions, env.action_space))
+            obs, _, dones, infos = env.step(actions)
             if "episode" in infos[0]:
                 played += 1
                 episode = infos[0]["episode"]

@@ -348,7 +348,10 @@ def test_old_gym_environment_names_the_remedy(learn, small):
 
 
 class AnyAction(gym.Env):
-    """Pays the sum of the action, and checks that it fits the space."""
+    """Pays the sum of the action, and checks that it fits the space.
+
+    Those of a Box need not: environments that are made here clip them.
+    """
 
     observation_space = gym.spaces.Box(-1, 1, (3,))
 
@@ -361,7 +364,9 @@ class AnyAction(gym.Env):
 
     def step(self, action):
         space = self.action_space
-        assert space.contains(np.asarray(action, space.dtype))
+        action = np.asarray(action, space.dtype)
+        assert action.shape == space.shape
+        assert isinstance(space, gym.spaces.Box) or space.contains(action)
         obs, _ = self.reset()
         return obs, float(np.sum(action)), bool(obs[0] > 0.8), False, {}
 

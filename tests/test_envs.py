@@ -237,6 +237,14 @@ def test_only_uint8_boxes_of_three_axes_are_images():
     assert not is_image(gym.spaces.Discrete(4))
 
 
+def test_actions_of_a_box_are_clipped_where_environments_are_made():
+    env = make_env("Pendulum-v1", seed=0)
+    env.reset()
+    env.step(np.array([99.0], np.float32))
+    assert env.unwrapped.last_u == 2
+    assert env.action_space == gym.make("Pendulum-v1").action_space
+
+
 def test_environment_code_imports_no_framework():
     script = """
 import importlib, sys

@@ -137,8 +137,8 @@ class Bernoulli:
 class DiagGaussian:
     """Continuous actions [B, *shape] with a mean and a log deviation each.
 
-    Actions are not clipped here but where the environment is stepped
-    (``vec_env.clip_actions``), so that likelihoods are those of what was drawn.
+    Actions are not clipped here but by the environment (``envs.spaces.ClipActions``),
+    so that likelihoods are those of what was drawn.
 
     Args:
         space: a Box.

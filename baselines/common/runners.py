@@ -6,7 +6,6 @@ import numpy as np
 from keras import ops
 
 from baselines.common import backend
-from baselines.common.vec_env import clip_actions
 
 
 class Rollout(NamedTuple):
@@ -57,9 +56,7 @@ class Runner:
             actions, values, self.states, neglogps = self.model.step(
                 obs, S=self.states, M=masks
             )
-            next_obs, rewards, self.dones, infos = self.env.step(
-                clip_actions(actions, self.env.action_space)
-            )
+            next_obs, rewards, self.dones, infos = self.env.step(actions)
             self.obs = backend.to_device(next_obs)
             steps.append((obs, actions, rewards, self.dones, values, neglogps, masks))
             episodes += [info["episode"] for info in infos if "episode" in info]

@@ -9,7 +9,7 @@ from baselines.common import mpi
 from baselines.common.envs.checked import CheckedEnv
 from baselines.common.envs.recorder import Recorder, has_wrapper
 from baselines.common.envs.registry import find_env_type, find_spec
-from baselines.common.envs.spaces import flatten_observations
+from baselines.common.envs.spaces import ClipActions, flatten_observations
 from baselines.common.errors import (
     MissingDependency,
     UserTypeError,
@@ -102,6 +102,8 @@ def make_env(
     # Below the Recorder, which stores observations: a checkpoint takes arrays.
     env = Recorder(flatten_observations(env))
     env = Monitor(env, monitor_file, allow_early_resets=True)
+    if isinstance(env.action_space, gym.spaces.Box):
+        env = ClipActions(env)
     if env_type == "atari":
         env = wrap_deepmind(env, **wrapper_kwargs or {})
     elif env_type == "retro":
