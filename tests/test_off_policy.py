@@ -48,6 +48,27 @@ def test_actions_are_clipped_before_they_are_played_and_stored():
     np.testing.assert_array_equal(memory.actions[:2], np.full((2, 2, 2), [1, 6]))
 
 
+def test_entropy_of_actions_shows_whether_they_still_vary():
+    """Of those since the last call, with a first action other than 0."""
+
+    class Started(CounterEnv):
+        action_space = spaces.Discrete(3, start=5)
+
+    chosen = iter([[5, 6], [5, 7], [5, 5], [6, 6]])
+    env = DummyVecEnv([Started] * 2)
+    memory = make_memory(env, 100, 0, n_step=1, gamma=0.9)
+    player = Player(env, None, memory, lambda obs: np.array(next(chosen)))
+    play(player, 2)
+    expected = -(0.5 * np.log(0.5) + 2 * 0.25 * np.log(0.25))
+    assert player.action_entropy() == pytest.approx(expected)
+    play(player, 1)
+    other = Player(env, None, memory, lambda obs: np.array(next(chosen)))
+    other.set_state(player.get_state())
+    assert player.action_entropy() == 0
+    play(other, 1)
+    assert other.action_entropy() == pytest.approx(np.log(2))
+
+
 def test_time_limits_are_stored_with_their_last_observation():
     player, memory = make_player(lambda obs: np.zeros((len(obs), 2), np.float32))
     play(player, 4)

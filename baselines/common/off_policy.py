@@ -70,6 +70,8 @@ class Player:
         self.num_timesteps = 0
         self.obs = None
         self.actions = None
+        # How often each Discrete action was taken since the last row of the log.
+        self.counts = np.zeros(getattr(self.space, "n", 0), int)
 
     def step_async(self) -> None:
         """Chooses actions and sends them to the environments."""
@@ -82,7 +84,20 @@ class Player:
         else:
             actions = clip_actions(self.explore(self.obs), self.space)
             self.actions = np.asarray(actions, self.space.dtype)
+        if self.counts.size:
+            taken = self.actions - self.space.start
+            self.counts += np.bincount(taken, minlength=self.counts.size)
         self.env.step_async(self.actions)
+
+    def action_entropy(self) -> float:
+        """Returns the entropy, in nats, of the Discrete actions since the last call.
+
+        It is ln(n) while all n are taken alike, and 0 once exploration has collapsed to
+        one of them.
+        """
+        shares = self.counts[self.counts > 0] / self.counts.sum()
+        self.counts[:] = 0
+        return float(-np.sum(shares * np.log(shares)))
 
     def step_wait(self) -> list:
         """Waits for the environments and stores their step.
@@ -105,6 +120,7 @@ class Player:
             "obs": self.obs,
             "num_timesteps": self.num_timesteps,
             "generator": self.space.np_random.bit_generator.state,
+            "counts": self.counts,
             "env": self.env.get_state(),
         }
 
@@ -113,6 +129,7 @@ class Player:
         self.obs = state["obs"]
         self.num_timesteps = state["num_timesteps"]
         self.space.np_random.bit_generator.state = state["generator"]
+        self.counts = np.array(state["counts"], int)
 
 
 class LastMetrics:

@@ -246,8 +246,12 @@ def learn(
                 update_target()
             run.add_episodes(player.step_wait())
             if run.episodes_due(print_freq):
-                columns = dict(episodes=run.episodes.count, epsilon=model.epsilon)
-                run.log(last_metrics.values, **columns)
+                run.log(
+                    last_metrics.values,
+                    episodes=run.episodes.count,
+                    epsilon=model.epsilon,
+                    action_entropy=player.action_entropy(),
+                )
             if checkpoint_freq and run.due(checkpoint_freq) and last_metrics.values:
                 best.update_best(run.episodes)
             run.stop = callback is not None and callback(locals(), globals())
