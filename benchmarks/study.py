@@ -1,0 +1,228 @@
+"""The training runs behind results/: trains what is missing, and writes what came out.
+
+    python -m benchmarks.study --list                  what is finished, begun, cut
+    python -m benchmarks.study FOLDER                  trains all, one after the other
+    python -m benchmarks.study FOLDER 'a2c_envs/*'     these alone
+
+Runs have idle priority, ``--jobs`` of them at a time. Each has a log folder below
+FOLDER with its name in ``RUNS``. One that was interrupted is resumed; one that has
+reached its end, or the mean return at which it stops, is copied to results/ as by
+``tables add``, with every game's return in ``games.csv.gz``.
+"""
+
+import csv
+import fnmatch
+import gzip
+import io
+import os
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+from baselines.common import cli
+from baselines.common.errors import UserValueError
+from benchmarks import tables
+
+POLL_SECONDS = 10
+
+
+class Study(NamedTuple):
+    """One training run.
+
+    Attributes:
+        name: of its folder, below results/ and below the log folder.
+        arguments: for ``baselines.run``.
+        last_step: agent steps after which it is stopped, which may be before the end of
+            its schedules; None for that end.
+        above: mean return of 100 games at which it is stopped; None for never.
+        cut: why it is not run, if it is not.
+    """
+
+    name: str
+    arguments: str
+    last_step: int | None = None
+    above: float | None = None
+    cut: str | None = None
+
+
+PONG = "--env=PongNoFrameskip-v4"
+SYSTEMS = {  # of Maksim Lapan's study, with dqn's preset
+    "dqn": "--alg=dqn",
+    "n_step": "--alg=dqn --n_step=3",
+    "double": "--alg=dqn --double_q",
+    "noisy": "--alg=dqn --noisy",
+    "prioritized": "--alg=dqn --prioritized_replay",
+    "dueling": "--alg=dqn --dueling --hiddens=[256]",
+    "categorical": "--alg=dqn --values=categorical",
+    "rainbow": "--alg=rainbow",
+}
+
+
+def studies() -> list:
+    """Returns all runs, in the order in which they are trained."""
+    found = []
+    for num_env in (4, 8, 16, 2):
+        words = f"--alg=a2c {PONG} --num_timesteps=1e7 --num_env={num_env} --seed=0"
+        found.append(Study(f"a2c_envs/{num_env}_seed_0", words, 5_000_000, 15.0))
+    for clip, words in {"falling": "linear:0.1", "constant": "0.1"}.items():
+        for seed in (0, 1) if clip == "falling" else (0,):
+            words_of_run = f"--alg=ppo2 {PONG} --num_timesteps=1e7 --seed={seed}"
+            words_of_run += f" --cliprange={words}"
+            found.append(
+                Study(f"ppo2_clip/{clip}_seed_{seed}", words_of_run, 3_000_000)
+            )
+    for seed in (0, 1):
+        for system, words in SYSTEMS.items():
+            if seed and system not in ("dqn", "rainbow"):
+                continue
+            words_of_run = f"{words} {PONG} --num_timesteps=6e5 --seed={seed}"
+            found.append(
+                Study(f"systems/{system}_seed_{seed}", words_of_run, None, 18.0)
+            )
+    breakout = "--env=BreakoutNoFrameskip-v4 --seed=0"
+    words = f"--alg=ppo2 {breakout} --num_timesteps=1e7 --cliprange=linear:0.1"
+    found.append(Study("breakout/ppo2", words, 3_000_000))
+    words = f"--alg=dqn {breakout} --num_timesteps=1.5e6"
+    found.append(Study("breakout/dqn", words))
+    for env in ("InvertedDoublePendulum", "InvertedPendulum", "Reacher", "Swimmer"):
+        words = f"--alg=ppo2 --env={env}-v4 --num_timesteps=1e6 --seed=1"
+        found.append(Study(f"mujoco/{env}_seed_1", words))
+    return found
+
+
+RUNS = {study.name: study for study in studies()}
+
+
+def progress(folder) -> tuple:
+    """Returns agent steps and mean return of the last row of a log; 0 and NaN if none.
+
+    Args:
+        folder: of the log.
+    """
+    path = folder / "progress.csv"
+    rows = tables.read_rows(path) if path.exists() else []
+    if not rows:
+        return 0, float("nan")
+    return int(rows[-1]["total_timesteps"]), float(rows[-1]["eprewmean"] or "nan")
+
+
+def is_over(study, folder) -> bool:
+    """Whether a run has come to where it is stopped, or to its end."""
+    steps, mean = progress(folder)
+    if study.last_step is not None and steps >= study.last_step:
+        return True
+    if study.above is not None and mean > study.above:
+        return True
+    return (folder / "model.safetensors").exists()
+
+
+def train(study, folder) -> None:
+    """Trains a run until it is over; resumes it if it was begun."""
+    words = [f"--log_path={folder}", *study.arguments.split()]
+    if (folder / "config.json").exists():
+        words = [f"--resume={folder}"]
+    command = [sys.executable, "-m", "baselines.run", *words]
+    print(" ".join(command), flush=True)
+    process = subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, preexec_fn=lambda: os.nice(19)
+    )
+    while process.poll() is None:
+        time.sleep(POLL_SECONDS)
+        if is_over(study, folder) and process.poll() is None:
+            process.send_signal(signal.SIGTERM)  # It saves a checkpoint, and ends.
+            process.wait()
+    if not is_over(study, folder):
+        raise UserValueError(
+            f"{study.name} ended with exit status {process.returncode}; see "
+            f"{folder / 'log.txt'}"
+        )
+
+
+def games(folder) -> bytes:
+    """Returns every game of a run as compressed CSV: r, l, t and the environment."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["env", "r", "l", "t"])
+    for path in sorted(folder.glob("*.monitor.csv")):
+        with open(path, newline="") as file:
+            next(file)  # the line before the header
+            name = path.name.removesuffix(".monitor.csv")
+            rows = [
+                (name, row["r"], row["l"], row["t"]) for row in csv.DictReader(file)
+            ]
+        writer.writerows(rows)
+    # Without a time, so that the same games give the same file.
+    return gzip.compress(text.getvalue().encode(), mtime=0)
+
+
+def finish(study, folder) -> None:
+    """Copies a run to results/."""
+    target = tables.RESULTS / study.name
+    tables.add(folder, target)
+    (target / "games.csv.gz").write_bytes(games(folder))
+
+
+def describe(study, folder=None) -> str:
+    """Returns the line of ``--list`` for a run."""
+    committed = tables.RESULTS / study.name
+    if study.cut:
+        state = f"cut: {study.cut}"
+    elif committed.exists():
+        steps, mean = progress(committed)
+        state = f"finished at {steps:,} agent steps, mean {mean:.1f}"
+    elif folder is not None and (folder / study.name / "config.json").exists():
+        steps, mean = progress(folder / study.name)
+        state = f"begun: {steps:,} agent steps, mean {mean:.1f}"
+    else:
+        state = "missing"
+    return f"{study.name:<28} {state}"
+
+
+def train_all(folder, patterns, jobs) -> None:
+    """Trains what matches the patterns and is neither finished nor cut."""
+    chosen = [
+        study
+        for study in RUNS.values()
+        if any(fnmatch.fnmatch(study.name, pattern) for pattern in patterns)
+        and not study.cut
+        and not (tables.RESULTS / study.name).exists()
+    ]
+    if not chosen:
+        raise UserValueError(
+            f"nothing to train: no run matches {' '.join(patterns)}, or all are "
+            "finished or cut; see --list"
+        )
+
+    def run(study):
+        train(study, folder / study.name)
+        finish(study, folder / study.name)
+
+    with ThreadPoolExecutor(jobs) as pool:
+        list(pool.map(run, chosen))
+
+
+def main(argv=None):
+    """Does what the command line says."""
+    parser = cli.OneLineErrorParser(
+        prog="python -m benchmarks.study", description=__doc__
+    )
+    parser.add_argument("folder", type=Path, nargs="?", help="of the logs")
+    parser.add_argument("patterns", nargs="*", default=["*"], help="names of runs")
+    parser.add_argument("--list", action="store_true", help="what there is")
+    parser.add_argument("--jobs", type=int, default=1, help="runs at a time")
+    with cli.one_line_errors():
+        args = parser.parse_args(sys.argv[1:] if argv is None else argv)
+        if args.list:
+            print(*(describe(x, args.folder) for x in RUNS.values()), sep="\n")
+            return
+        if args.folder is None:
+            raise UserValueError("FOLDER is missing: where the logs are to be")
+        train_all(args.folder, args.patterns or ["*"], args.jobs)
+
+
+if __name__ == "__main__":
+    main()

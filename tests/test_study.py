@@ -1,0 +1,84 @@
+"""The runner of training runs: what it trains, resumes, stops and keeps."""
+
+import csv
+import gzip
+import io
+import json
+
+import pytest
+
+from baselines.common.errors import UserValueError
+from baselines.common.settings import parse
+from benchmarks import study, tables
+from benchmarks.study import RUNS, Study
+
+CARTPOLE = "--alg=a2c --env=CartPole-v1 --num_timesteps=4000 --seed=0 --log_interval=20"
+
+
+@pytest.fixture
+def results(tmp_path, monkeypatch):
+    monkeypatch.setattr(tables, "RESULTS", tmp_path / "results")
+    monkeypatch.setattr(study, "POLL_SECONDS", 0.1)
+    return tmp_path / "results"
+
+
+@pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
+def test_every_run_has_a_command_that_is_accepted(run):
+    if "mujoco" in run.name:
+        pytest.importorskip("mujoco")
+    settings = parse(run.arguments.split())
+    assert run.last_step is None or run.last_step <= settings.num_timesteps
+
+
+def test_a_run_is_trained_resumed_and_kept(results, tmp_path, monkeypatch, capsys):
+    first = Study("cartpole/seed_0", CARTPOLE, last_step=1000)
+    monkeypatch.setattr(study, "RUNS", {first.name: first})
+    folder = tmp_path / "logs" / first.name
+    study.train(first, folder)
+    steps, _ = study.progress(folder)
+    assert steps >= 1000
+    # Until its end this time.
+    longer = first._replace(last_step=None)
+    monkeypatch.setattr(study, "RUNS", {longer.name: longer})
+    study.main([str(tmp_path / "logs")])
+    kept = results / first.name
+    assert study.progress(kept)[0] == 4000
+    assert len(json.loads((kept / "config.json").read_text())["resumed"]) == 1
+    text = gzip.decompress((kept / "games.csv.gz").read_bytes()).decode()
+    games = list(csv.DictReader(io.StringIO(text)))
+    lines = (folder / "0.0.monitor.csv").read_text().splitlines()
+    assert len(games) == len(lines) - 2
+    assert games[0]["r"] == lines[2].split(",")[0]
+    study.main(["--list"])
+    assert "cartpole/seed_0" in capsys.readouterr().out
+    assert "finished at 4,000 agent steps" in study.describe(longer)
+    with pytest.raises(SystemExit):
+        study.main([str(tmp_path / "logs")])
+    assert "nothing to train" in capsys.readouterr().err
+
+
+def test_what_is_over(tmp_path):
+    rows = "eprewmean,total_timesteps\nnan,100\n15.0,200\n15.1,300\n"
+    (tmp_path / "progress.csv").write_text(rows)
+    assert study.progress(tmp_path) == (300, 15.1)
+    assert study.is_over(Study("x", "", last_step=300), tmp_path)
+    assert not study.is_over(Study("x", "", last_step=301), tmp_path)
+    assert study.is_over(Study("x", "", above=15.0), tmp_path)
+    assert not study.is_over(Study("x", "", above=15.1), tmp_path)
+    (tmp_path / "model.safetensors").touch()
+    assert study.is_over(Study("x", ""), tmp_path)
+
+
+def test_a_failed_run_is_named(results, tmp_path):
+    failing = Study("x", "--alg=a2c --env=NoSuchGame-v0")
+    with pytest.raises(UserValueError, match="x ended with exit status 2"):
+        study.train(failing, tmp_path / "x")
+
+
+def test_list_says_what_is_cut_begun_and_missing(results, tmp_path):
+    assert study.describe(Study("x", "", cut="no time")).endswith("cut: no time")
+    assert study.describe(Study("x", "")).endswith("missing")
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x" / "config.json").touch()
+    found = study.describe(Study("x", ""), tmp_path)
+    assert found.endswith("begun: 0 agent steps, mean nan")
