@@ -1,0 +1,155 @@
+"""What the parts of an update cost, beside other ways to compute them.
+
+``python -m benchmarks.kernels`` prints milliseconds, medians of calls made in turn, for
+several batches of frames: a whole update of the Nature network by A2C's loss in each
+precision and with other optimisers; the first convolution, also on blocks of 4 x 4
+pixels; the gradient of the largest dense layer's input, also with the product turned.
+"""
+
+import statistics
+import sys
+import time
+
+import keras
+import numpy as np
+import tensorflow as tf
+from gymnasium import spaces
+from keras import ops
+
+from baselines.a2c.a2c import a2c_loss
+from baselines.common import backend
+from baselines.common.model import build_network
+from baselines.common.optimizers import Adam, RMSprop
+from baselines.common.policies import Policy
+from baselines.common.precision import computing_in
+from baselines.common.updates import Step, make_update
+from benchmarks.scaling import table
+
+BATCHES = 16, 32, 80, 256
+CALLS = 30
+FRAMES = spaces.Box(0, 255, (84, 84, 4), np.uint8)
+
+
+def medians(functions) -> dict:
+    """Returns the median milliseconds of each function, all called in turn."""
+    seconds = {name: [] for name in functions}
+    for call in range(CALLS + 3):
+        for name, function in functions.items():
+            start = time.perf_counter()
+            function()
+            if call >= 3:  # The first ones compile.
+                seconds[name].append(time.perf_counter() - start)
+    return {name: 1e3 * statistics.median(found) for name, found in seconds.items()}
+
+
+def make_policy(precision):
+    def network():
+        with computing_in(precision):
+            return build_network("cnn")
+
+    return Policy(FRAMES, spaces.Discrete(6), network, seed=0)
+
+
+def updates(batch, rng) -> dict:
+    """Returns functions that make an update of ``batch`` frames, by name."""
+    obs = rng.integers(256, size=(1, batch, 84, 84, 4), dtype=np.uint8)
+    obs = backend.to_device(obs)
+    actions = rng.integers(6, size=batch)
+    advantages, returns = rng.normal(size=(2, batch)).astype(np.float32)
+
+    def make(precision, optimizer):
+        policy = make_policy(precision)
+
+        def loss(obs, *batch):
+            return a2c_loss(
+                *policy(obs),
+                *batch,
+                distribution=policy.distribution,
+                c_v=0.5,
+                c_e=0.01,
+            )
+
+        step = Step(loss, optimizer, policy.trainable_variables)
+        update = make_update(step, variables=policy.variables)
+        return lambda: update(np.float32(1e-4), obs, actions, advantages, returns)
+
+    def acting(precision):
+        policy = make_policy(precision)
+        return lambda: policy.step(obs[0])
+
+    clip = dict(global_clipnorm=0.5)
+    return {
+        "float32, RMSprop": make("float32", RMSprop(**clip)),
+        "the same, Keras' RMSprop": make("float32", keras.optimizers.RMSprop(**clip)),
+        "float32, Adam": make("float32", Adam(**clip)),
+        "the same, Keras' Adam": make("float32", keras.optimizers.Adam(**clip)),
+        "bfloat16, RMSprop": make("bfloat16", RMSprop(**clip)),
+        "acting, float32": acting("float32"),
+        "acting, bfloat16": acting("bfloat16"),
+    }
+
+
+def first_convolutions(batch, rng) -> dict:
+    """Returns functions for the first convolution and its gradient, by name."""
+    frames = backend.to_device(
+        rng.integers(256, size=(batch, 84, 84, 4), dtype=np.uint8)
+    )
+    kernel = keras.Variable(rng.normal(size=(8, 8, 4, 32)).astype(np.float32))
+    errors = backend.to_device(rng.normal(size=(batch, 20, 20, 32)).astype("float32"))
+
+    def plain(frames):
+        return ops.conv(ops.cast(frames, "float32") / 255.0, kernel, 4)
+
+    def on_blocks(frames):
+        blocks = ops.reshape(frames, (batch, 21, 4, 21, 4, 4))
+        blocks = ops.transpose(blocks, (0, 1, 3, 2, 4, 5))
+        blocks = ops.reshape(blocks, (batch, 21, 21, 64))
+        turned = ops.reshape(kernel, (2, 4, 2, 4, 4, 32))
+        turned = ops.transpose(turned, (0, 2, 1, 3, 4, 5))
+        turned = ops.reshape(turned, (2, 2, 64, 32))
+        return ops.conv(ops.cast(blocks, "float32") / 255.0, turned, 1)
+
+    functions = {}
+    for name, forward in (("as it is", plain), ("on blocks", on_blocks)):
+        compiled = backend.compile(forward, [kernel])
+        differentiate = backend.value_and_grad(
+            lambda x, forward=forward: (ops.sum(ops.square(forward(x) - errors)), {}),
+            [kernel],
+        )
+        gradient = backend.compile(differentiate, [kernel])
+        functions[f"first convolution {name}"] = lambda f=compiled: f(frames)
+        functions[f"with its gradient, {name}"] = lambda f=gradient: f(frames)
+    return functions
+
+
+def dense_gradients(batch, rng) -> dict:
+    """Returns functions for the gradient of a dense layer's input, by name."""
+    kernel = tf.constant(rng.normal(size=(3136, 512)).astype(np.float32))
+    errors = tf.constant(rng.normal(size=(batch, 512)).astype(np.float32))
+    plain = backend.compile(lambda x: tf.matmul(x, kernel, transpose_b=True), [])
+    turned = backend.compile(
+        lambda x: tf.transpose(tf.matmul(kernel, x, transpose_b=True)), []
+    )
+    return {
+        "dense layer's gradient": lambda: plain(errors),
+        "the same, turned": lambda: turned(errors),
+    }
+
+
+def main():
+    rng = np.random.default_rng(0)
+    columns = {}
+    for batch in BATCHES:
+        columns[batch] = {}
+        for make in (updates, first_convolutions, dense_gradients):
+            columns[batch] |= medians(make(batch, rng))
+        print(f"measured {batch} frames", file=sys.stderr, flush=True)
+    rows = [
+        [name, *(f"{columns[batch][name]:.1f}" for batch in BATCHES)]
+        for name in columns[BATCHES[0]]
+    ]
+    print(table(["ms, of a batch of", *map(str, BATCHES)], rows))
+
+
+if __name__ == "__main__":
+    main()
