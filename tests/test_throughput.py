@@ -143,7 +143,7 @@ class StubPeer:
 
 
 def test_report_has_medians_and_what_a_checkpoint_costs():
-    table = throughput.report(throughput.measure(StubBench(), 3, StubPeer()))
+    table = throughput.report(throughput.measure(StubBench(), 3, [StubPeer()]))
     rows = (re.split("  +", line) for line in table.splitlines())
     found = {name: value for name, value in rows if name != "peak memory"}
     assert found == {
