@@ -321,16 +321,26 @@ def test_compiled_functions_distinguish_structures():
 
 @pytest.mark.parametrize("kind", [Adam, RMSprop])
 def test_norms_of_gradients_are_limited(kind):
-    gradients = [np.array([3.0, 4.0], np.float32), np.array([[12.0]], np.float32)]
 
-    def clip(**limit):
-        clipped = kind(**limit)._clip_gradients(list(map(ops.array, gradients)))
-        return [float(x) for gradient in clipped for x in np.ravel(gradient)]
+    def step(first, second, **limit):
+        """What a step with these gradients makes of zeros."""
+        variables = [keras.Variable([0.0, 0.0]), keras.Variable([[0.0]])]
+        # With such an epsilon a step is almost as long as the gradient.
+        optimizer = kind(epsilon=1e6, **limit)
+        optimizer.build(variables)
+        optimizer.apply([ops.array(first), ops.array(second)], variables)
+        return np.concatenate([np.ravel(variable) for variable in variables])
 
-    assert clip(clipnorm=10.0) == pytest.approx([3.0, 4.0, 10.0])
-    assert clip(global_clipnorm=6.5) == pytest.approx([1.5, 2.0, 6.0])  # norm 13
-    assert clip(global_clipnorm=13.5) == [3.0, 4.0, 12.0]
-    assert clip() == [3.0, 4.0, 12.0]
+    gradients = [3.0, 4.0], [[12.0]]  # of norms 5 and 12, together 13
+    for limit, limited in (
+        (dict(clipnorm=10.0), ([3.0, 4.0], [[10.0]])),
+        (dict(global_clipnorm=6.5), ([1.5, 2.0], [[6.0]])),
+        (dict(global_clipnorm=13.5), gradients),
+        ({}, gradients),
+    ):
+        found, expected = step(*gradients, **limit), step(*limited)
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+        assert np.all(found < 0)
 
 
 def test_adam():

@@ -33,18 +33,34 @@ class RMSprop(keras.optimizers.RMSprop):
 
     _clip_gradients = clip_gradients
 
+    def __init__(
+        self,
+        learning_rate=0.001,
+        rho=0.9,
+        epsilon=1e-7,
+        clipnorm=None,
+        global_clipnorm=None,
+    ):
+        super().__init__(
+            learning_rate,
+            rho,
+            epsilon=epsilon,
+            clipnorm=clipnorm,
+            global_clipnorm=global_clipnorm,
+        )
+
     def build(self, variables):
         super().build(variables)
         for mean_square in self._velocities:
             mean_square.assign(ops.ones_like(mean_square))
-        self._steps = self.add_optimizer_variables(variables, "step")
+        self._updates = self.add_optimizer_variables(variables, "update")
 
     def update_step(self, gradient, variable, learning_rate):
         i = self._get_variable_index(variable)
         backend.rmsprop_step(
             variable,
             self._velocities[i],
-            self._steps[i],
+            self._updates[i],
             gradient,
             learning_rate,
             self.rho,
@@ -53,7 +69,7 @@ class RMSprop(keras.optimizers.RMSprop):
 
 
 class Adam(keras.optimizers.Adam):
-    """Adam."""
+    """Adam (Kingma and Ba 2015)."""
 
     _clip_gradients = clip_gradients
 

@@ -174,19 +174,19 @@ def adam_step(
 
 
 def rmsprop_step(
-    variable, mean_square, step, gradient, learning_rate, rho, epsilon
+    variable, mean_square, update, gradient, learning_rate, rho, epsilon
 ) -> None:
     """Takes one step of RMSProp (Tieleman and Hinton 2012) on one variable, in place.
 
     Args:
         variable, mean_square: variables of Keras or of TensorFlow.
-        step: another of that shape, which gets what is subtracted from the variable.
+        update: another of that shape, which gets what is subtracted from the variable.
         epsilon: inside the square root.
     """
     tf.raw_ops.ResourceApplyRMSProp(
         var=handle(variable),
         ms=handle(mean_square),
-        mom=handle(step),
+        mom=handle(update),
         lr=learning_rate,
         rho=rho,
         momentum=0.0,
