@@ -259,16 +259,15 @@ def test_losses_in_bfloat16_are_those_of_float32(learn, small, env_id, tmp_path)
         first = next(row for row in read_rows(folder) if "" not in row.values())
         rows.append({name: float(value) for name, value in first.items()})
     float32, bfloat16 = rows
-    near = pytest.approx(float32, rel=0.02, abs=0.02, nan_ok=True)
-    assert bfloat16 == near
-    assert bfloat16 != float32
+    assert bfloat16 == pytest.approx(float32, rel=0.02, abs=0.02, nan_ok=True)
+    losses = [name for name in float32 if "loss" in name]
+    assert losses and any(bfloat16[name] != float32[name] for name in losses)
     model.save(tmp_path / "model")
     assert {x.dtype for x in load_tensors(tmp_path / "model")[0].values()} == {
         np.dtype("float32")
     }
     obs = np.random.default_rng(0).integers(256, size=(5, 36, 36, 2), dtype=np.uint8)
     loaded, _ = train("float32", total_timesteps=0, load_path=str(tmp_path / "model"))
-    assert_acts_alike(loaded, loaded, obs)
     np.testing.assert_allclose(model.value(obs), loaded.value(obs), 0.02, 0.02)
 
 

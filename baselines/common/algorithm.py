@@ -42,7 +42,7 @@ def algorithm(actions=ACTIONS, mpi=True):
         def learn(**given):
             arguments = check_arguments(learn, given)
             # As what it means here, so that a run is not resumed in another.
-            precision = choose_precision(arguments.given["precision"])
+            precision = choose_precision(arguments.given.get("precision", "float32"))
             arguments.given["precision"] = precision
             run = Run(learn, arguments)
             values = {**arguments.values, "env": run.env, "seed": run.seed}

@@ -146,6 +146,11 @@ def parse(argv) -> Settings:
     check_arguments(settings.learn, {**values, "env": None})
     if settings.seed is None:
         settings.seed = mpi.broadcast(secrets.randbelow(2**31))
+    if values.get("precision") == "auto":
+        # Here, because it imports Keras. A run is resumed in what it meant.
+        from baselines.common.precision import choose_precision
+
+        values["precision"] = choose_precision("auto")
     settings.network, settings.learn_arguments = values["network"], values
     settings.config = make_config(settings, argv)
     return settings

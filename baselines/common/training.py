@@ -146,8 +146,8 @@ class Run:
         bfloat16 = self.arguments.given["precision"] == "bfloat16"
         if bfloat16 and not precision.has_bfloat16():
             logger.warn(
-                "precision is bfloat16, which is slower than float32 here: the "
-                "processor has neither avx512_bf16 nor amx_bf16"
+                "precision is bfloat16, which is slower than float32 here: neither a "
+                "processor nor a GPU that computes in it was found"
             )
         self.first_timestep = self.num_timesteps
         self.start_time = time.perf_counter()
