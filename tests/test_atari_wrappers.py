@@ -123,6 +123,7 @@ def test_noop_reset_refuses_a_game_without_noop():
 @pytest.mark.parametrize(("env_id", "steps"), [(PONG, 300), (BREAKOUT, 500)])
 def test_max_and_skip_is_four_plain_frames(env_id, steps):
     env, plain = MaxAndSkipEnv(emulator(env_id)), emulator(env_id)
+    assert env.ale is not None, "it does not step the emulator itself"
     rng = np.random.default_rng(0)
     rewarded, games, flickers = 0, 0, 0
     for game_seed in range(steps):
@@ -171,6 +172,7 @@ def test_max_and_skip_steps_what_it_wraps(obs_type):
         np.testing.assert_array_equal(obs, expected)
         assert results == expected_results
         assert below.count == 4 * (t + 1)
+    assert env.ale is None
     assert obs.ndim == (3 if obs_type == "rgb" else 2)
 
 

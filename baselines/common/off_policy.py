@@ -4,6 +4,7 @@ import copy
 import os
 
 import numpy as np
+from gymnasium import spaces
 
 from baselines.common.prioritized_replay import PrioritizedReplayBuffer
 from baselines.common.replay_buffer import ReplayBuffer
@@ -71,7 +72,8 @@ class Player:
         self.obs = None
         self.actions = None
         # How often each Discrete action was taken since the last row of the log.
-        self.counts = np.zeros(getattr(self.space, "n", 0), int)
+        discrete = isinstance(self.space, spaces.Discrete)
+        self.counts = np.zeros(int(self.space.n) if discrete else 0, int)
 
     def step_async(self) -> None:
         """Chooses actions and sends them to the environments."""
@@ -97,7 +99,7 @@ class Player:
         """
         shares = self.counts[self.counts > 0] / self.counts.sum()
         self.counts[:] = 0
-        return float(-np.sum(shares * np.log(shares)))
+        return float(np.sum(shares * np.log(1 / shares)))
 
     def step_wait(self) -> list:
         """Waits for the environments and stores their step.

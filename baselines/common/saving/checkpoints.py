@@ -25,7 +25,7 @@ from baselines.common.saving.tensors import (
     take_arrays,
 )
 
-FORMAT = 3
+FORMAT = 4
 METADATA = {
     "description": dict,
     "num_timesteps": int,
@@ -50,7 +50,7 @@ class Checkpoints:
 
     def __init__(self, folder, description, parts):
         self.folder = folder
-        self.description = {**description, "checkpoint_format": FORMAT}
+        self.description = {"checkpoint_format": FORMAT, **description}
         self.parts = {
             name: part if hasattr(part, "get_state") else VariableState(part.variables)
             for name, part in parts.items()
