@@ -3,7 +3,8 @@
 ``python -m benchmarks.kernels`` prints milliseconds, medians of calls made in turn, for
 several batches of frames: a whole update of the Nature network by A2C's loss in each
 precision and with other optimisers; the first convolution, also on blocks of 4 x 4
-pixels; the gradient of the largest dense layer's input, also with the product turned.
+pixels; the gradient of the largest dense layer's input, also with the product
+transposed.
 """
 
 import statistics
@@ -23,7 +24,7 @@ from baselines.common.optimizers import Adam, RMSprop
 from baselines.common.policies import Policy
 from baselines.common.precision import computing_in
 from baselines.common.updates import Step, make_update
-from benchmarks.scaling import table
+from benchmarks.tables import markdown
 
 BATCHES = 16, 32, 80, 256
 CALLS = 30
@@ -104,10 +105,10 @@ def first_convolutions(batch, rng) -> dict:
         blocks = ops.reshape(frames, (batch, 21, 4, 21, 4, 4))
         blocks = ops.transpose(blocks, (0, 1, 3, 2, 4, 5))
         blocks = ops.reshape(blocks, (batch, 21, 21, 64))
-        turned = ops.reshape(kernel, (2, 4, 2, 4, 4, 32))
-        turned = ops.transpose(turned, (0, 2, 1, 3, 4, 5))
-        turned = ops.reshape(turned, (2, 2, 64, 32))
-        return ops.conv(ops.cast(blocks, "float32") / 255.0, turned, 1)
+        weights = ops.reshape(kernel, (2, 4, 2, 4, 4, 32))
+        weights = ops.transpose(weights, (0, 2, 1, 3, 4, 5))
+        weights = ops.reshape(weights, (2, 2, 64, 32))
+        return ops.conv(ops.cast(blocks, "float32") / 255.0, weights, 1)
 
     functions = {}
     for name, forward in (("as it is", plain), ("on blocks", on_blocks)):
@@ -127,12 +128,12 @@ def dense_gradients(batch, rng) -> dict:
     kernel = tf.constant(rng.normal(size=(3136, 512)).astype(np.float32))
     errors = tf.constant(rng.normal(size=(batch, 512)).astype(np.float32))
     plain = backend.compile(lambda x: tf.matmul(x, kernel, transpose_b=True), [])
-    turned = backend.compile(
+    transposed = backend.compile(
         lambda x: tf.transpose(tf.matmul(kernel, x, transpose_b=True)), []
     )
     return {
         "dense layer's gradient": lambda: plain(errors),
-        "the same, turned": lambda: turned(errors),
+        "the same, transposed": lambda: transposed(errors),
     }
 
 
@@ -148,7 +149,7 @@ def main():
         [name, *(f"{columns[batch][name]:.1f}" for batch in BATCHES)]
         for name in columns[BATCHES[0]]
     ]
-    print(table(["ms, of a batch of", *map(str, BATCHES)], rows))
+    print(markdown(["ms, of a batch of", *map(str, BATCHES)], rows), end="")
 
 
 if __name__ == "__main__":

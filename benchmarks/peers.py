@@ -90,14 +90,16 @@ def work_of(bench, best) -> dict:
         bench: a ``Bench``.
         best: whether it should be as fast as its users can make it on a CPU.
     """
-    settings = bench.settings
+    from baselines.common.precision import choose_precision
+
+    settings, arguments = bench.settings, bench.learn_arguments
     return {
         "alg": settings.alg,
         "env": settings.env,
         "is_atari": settings.env_type == "atari",
         "num_env": bench.env.num_envs,
         "workers": bool(getattr(bench.env, "worker_pids", [])),
-        "settings": bench.learn_arguments,
+        "settings": arguments | {"precision": choose_precision(arguments["precision"])},
         "seconds": bench.seconds,
         "best": best,
     }
@@ -120,12 +122,17 @@ def stable_baselines3_peer(bench, best=False) -> PeerProgram:
 def torch_peer(bench, best=False) -> PeerProgram:
     """Returns a PPO in one file of PyTorch at the work of our ppo2."""
     check_installed("torch", "torch", "torch")
-    settings = bench.settings
-    network = bench.learn_arguments["network"]
-    if (settings.alg, settings.env_type, network) != ("ppo2", "atari", "cnn"):
-        raise UserValueError(
-            "--compare=torch is for --alg=ppo2 on Atari games with --network=cnn"
-        )
+    settings, arguments = bench.settings, bench.learn_arguments
+    if (settings.alg, settings.env_type) != ("ppo2", "atari"):
+        raise UserValueError("--compare=torch is for --alg=ppo2 on Atari games")
+    usual = dict(network="cnn", value_network="shared", normalize_observations=False)
+    for name, value in usual.items():
+        if arguments[name] != value:
+            raise UserValueError(
+                f"--compare=torch is for --{name}={value}, received {arguments[name]!r}"
+            )
+    if arguments["max_grad_norm"] is None:
+        raise UserValueError("--compare=torch needs a number as --max_grad_norm")
     name = "PyTorch on AtariVectorEnv" + " at its best" * best
     return PeerProgram(name, "benchmarks.torch_ppo", work_of(bench, best), ("loop",))
 

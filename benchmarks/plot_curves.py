@@ -61,7 +61,8 @@ def main():
         for panel, x in zip(axes[0], (steps, minutes)):
             panel.plot(x, returns, label=label)
     if args.original:
-        steps, returns = read_original(*args.original.split(":"))
+        game, _, alg = args.original.partition(":")
+        steps, returns = read_original(game, alg)
         axes[0, 0].plot(steps, returns, "k--", lw=1, label="OpenAI Baselines")
         axes[0, 0].set(xlim=(0, 1.02 * longest))
     for panel, label in zip(axes[0], ("million agent steps", "minutes")):

@@ -4,8 +4,8 @@
 
     num_env   the rates of ``throughput``, for each number of environments
     workers   the environments alone, for each number of worker processes
-    ranks     ``learn()`` with ``--num_env`` environments shared by the ranks, and the
-              exchange of their gradients
+    ranks     ``learn()`` with 8 environments shared by the ranks, and the exchange of
+              their gradients, before which the ranks wait for each other
 
 each in a process of its own, and prints a table of each. Other arguments are those of
 ``baselines.run``. Ranks need mpi4py and an ``mpiexec``.
@@ -14,6 +14,7 @@ each in a process of its own, and prints a table of each. Other arguments are th
 import dataclasses
 import json
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -25,14 +26,18 @@ from baselines.common import arguments as arg
 from baselines.common import cli, mpi
 from baselines.common.config import versions
 from baselines.common.envs.make import build_env, make_vec_env
+from baselines.common.errors import MissingDependency, UserValueError
+from baselines.common.saving.files import check_writable
 from baselines.common.settings import parse
 from benchmarks.options import parse_options
 from benchmarks.rates import Clock, rate_of_env
+from benchmarks.tables import markdown
 from benchmarks.throughput import TOTAL_TIMESTEPS, replaced
 
 NUM_ENV = 1, 2, 4, 8, 16, 32, 64, 128, 256
 WORKERS = 1, 2, 4, 8, 16
 RANKS = 1, 2, 4
+NUM_ENV_OF_RANKS = 8  # that they share
 LATENCY_SECONDS = 20e-6  # of a message between machines
 # What the exchange would take with more ranks: ranks, and bits a second between them.
 NETWORKS = [(r, gbit * 1e9) for r in (8, 32, 128) for gbit in (10, 100)]
@@ -64,7 +69,7 @@ def rates_with(num_env, options, others) -> dict:
             *(f"--alg={options.alg}", f"--env={options.env}", f"--num_env={num_env}"),
             *(f"--seconds={options.seconds}", f"--json={path}", *others),
         ]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        run(command)
         with open(path) as file:
             figures = json.load(file)
     rates = {k: v[0] for k, v in figures["agent_steps_per_second"].items()}
@@ -83,9 +88,29 @@ def rates_with_ranks(ranks, options, others) -> dict:
     if ranks > 1:
         command = ["mpiexec", "-n", str(ranks), *command]
     argv = [f"--alg={options.alg}", f"--env={options.env}", *others]
-    argv += [f"--num_env={8 // ranks}", str(options.seconds)]
-    done = subprocess.run([*command, *argv], check=True, stdout=subprocess.PIPE)
-    return json.loads(done.stdout.splitlines()[-1])
+    argv += [f"--num_env={NUM_ENV_OF_RANKS // ranks}", str(options.seconds)]
+    return json.loads(run([*command, *argv]).splitlines()[-1])
+
+
+def run(command) -> str:
+    """Returns what a command prints.
+
+    Raises:
+        MissingDependency: if there is no such program.
+        UserValueError: if it fails, which it has said on stderr.
+    """
+    try:
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+    except FileNotFoundError:
+        raise MissingDependency(
+            f"there is no {command[0]}: pip install -e '.[mpi]', or leave ranks out "
+            "(--ranks=[1])"
+        ) from None
+    if done.returncode:
+        raise UserValueError(
+            f"{shlex.join(command)} ended with exit status {done.returncode}"
+        )
+    return done.stdout
 
 
 def measure_rank(argv, seconds) -> dict:
@@ -136,26 +161,23 @@ def exchange_seconds(ranks, size, bandwidth) -> float:
     return 2 * (ranks - 1) * (LATENCY_SECONDS + 8 * size / ranks / bandwidth)
 
 
-def table(header, rows) -> str:
-    """Returns rows as a table of Markdown."""
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
-
-
 def report(figures) -> str:
     """Returns the figures as tables."""
     tables = []
     if by_num_env := figures["num_env"]:
         names = list(next(iter(by_num_env.values())))
-        rows = [[n, *(f"{x:,.0f}" for x in r.values())] for n, r in by_num_env.items()]
-        tables.append(table(["num_env", *names], rows))
+        rows = [
+            [str(n), *(f"{x:,.0f}" for x in rates.values())]
+            for n, rates in by_num_env.items()
+        ]
+        tables.append(markdown(["num_env", *names], rows))
     if by_workers := figures["workers"]:
-        rows = [[n, f"{rate:,.0f}"] for n, rate in by_workers.items()]
-        tables.append(table(["workers", "env"], rows))
+        rows = [[str(n), f"{rate:,.0f}"] for n, rate in by_workers.items()]
+        tables.append(markdown(["workers", "env"], rows))
     if by_ranks := figures["ranks"]:
         rows = [
             [
-                n,
+                str(n),
                 f"{x['loop']:,.0f}",
                 f"{x['exchange_bytes']:,}",
                 f"{1e3 * x['exchange_seconds']:.1f}",
@@ -163,15 +185,19 @@ def report(figures) -> str:
             for n, x in by_ranks.items()
         ]
         header = ["ranks", "loop", "bytes an exchange", "ms an exchange"]
-        tables.append(table(header, rows))
+        tables.append(markdown(header, rows))
         size = max(x["exchange_bytes"] for x in by_ranks.values())
         rows = [
-            [r, f"{bits / 1e9:.0f}", f"{1e3 * exchange_seconds(r, size, bits):.1f}"]
+            [
+                str(r),
+                f"{bits / 1e9:.0f}",
+                f"{1e3 * exchange_seconds(r, size, bits):.1f}",
+            ]
             for r, bits in NETWORKS
         ]
         header = ["ranks", "Gbit/s", "ms an exchange, by the formula"]
-        tables.append(table(header, rows))
-    return "\n\n".join(tables)
+        tables.append(markdown(header, rows))
+    return "\n".join(tables)
 
 
 def main(argv=None):
@@ -186,16 +212,28 @@ def main(argv=None):
         options, others = parse_options(
             Options, argv, "python -m benchmarks.scaling", __doc__
         )
-        figures = {
-            "num_env": {n: rates_with(n, options, others) for n in options.num_env},
-            "workers": {n: rate_with_workers(n, options) for n in options.workers},
-            "ranks": {n: rates_with_ranks(n, options, others) for n in options.ranks},
-        }
-        print(report(figures))
+        for ranks in options.ranks:
+            if NUM_ENV_OF_RANKS % ranks:
+                raise UserValueError(
+                    f"each of ranks has to divide {NUM_ENV_OF_RANKS}, received {ranks}"
+                )
         if options.json:
-            figures |= {"options": dataclasses.asdict(options), "versions": versions()}
-            with open(options.json, "w") as file:
-                json.dump(figures, file, indent=2)
+            check_writable(os.path.dirname(os.path.abspath(options.json)))
+        parse([f"--alg={options.alg}", f"--env={options.env}", *others])
+        figures = {"options": dataclasses.asdict(options), "versions": versions()}
+        figures |= {"num_env": {}, "workers": {}, "ranks": {}}
+        # First what may fail for want of MPI, and each is kept as soon as it is known.
+        for kind, measure, numbers in (
+            ("ranks", lambda n: rates_with_ranks(n, options, others), options.ranks),
+            ("workers", lambda n: rate_with_workers(n, options), options.workers),
+            ("num_env", lambda n: rates_with(n, options, others), options.num_env),
+        ):
+            for n in numbers:
+                figures[kind][n] = measure(n)
+                if options.json:
+                    with open(options.json, "w") as file:
+                        json.dump(figures, file, indent=2)
+        print(report(figures))
 
 
 if __name__ == "__main__":

@@ -4,10 +4,11 @@
     python -m benchmarks.study FOLDER                  trains all, one after the other
     python -m benchmarks.study FOLDER 'a2c_envs/*'     these alone
 
-Runs have idle priority, ``--jobs`` of them at a time. Each has a log folder below
+Runs have the lowest priority, ``--jobs`` of them at a time. Each has a log folder below
 FOLDER with its name in ``RUNS``. One that was interrupted is resumed; one that has
-reached its end, or the mean return at which it stops, is copied to results/ as by
-``tables add``, with every game's return in ``games.csv.gz``.
+reached its end, or the agent steps or the mean return at which it is stopped, is copied
+to results/, with every game's return in ``games.csv.gz``. ``python -m benchmarks.tables
+write`` then writes the tables of its README.md. If a run fails, no other is begun.
 """
 
 import csv
@@ -18,7 +19,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
@@ -28,6 +29,7 @@ from baselines.common.errors import UserValueError
 from benchmarks import tables
 
 POLL_SECONDS = 10
+STOPPED = threading.Event()  # set if the runner ends, so that its runs do
 
 
 class Study(NamedTuple):
@@ -66,31 +68,27 @@ def studies() -> list:
     """Returns all runs, in the order in which they are trained."""
     found = []
     for num_env in (4, 8, 16, 2):
-        words = f"--alg=a2c {PONG} --num_timesteps=1e7 --num_env={num_env} --seed=0"
-        found.append(Study(f"a2c_envs/{num_env}_seed_0", words, 5_000_000, 15.0))
-    for clip, words in {"falling": "linear:0.1", "constant": "0.1"}.items():
+        command = f"--alg=a2c {PONG} --num_timesteps=1e7 --num_env={num_env} --seed=0"
+        found.append(Study(f"a2c_envs/{num_env}_seed_0", command, 5_000_000, 15.0))
+    for clip, cliprange in {"falling": "linear:0.1", "constant": "0.1"}.items():
         for seed in (0, 1) if clip == "falling" else (0,):
-            words_of_run = f"--alg=ppo2 {PONG} --num_timesteps=1e7 --seed={seed}"
-            words_of_run += f" --cliprange={words}"
-            found.append(
-                Study(f"ppo2_clip/{clip}_seed_{seed}", words_of_run, 3_000_000)
-            )
+            command = f"--alg=ppo2 {PONG} --num_timesteps=1e7 --seed={seed}"
+            command += f" --cliprange={cliprange}"
+            found.append(Study(f"ppo2_clip/{clip}_seed_{seed}", command, 3_000_000))
     for seed in (0, 1):
-        for system, words in SYSTEMS.items():
+        for system, arguments in SYSTEMS.items():
             if seed and system not in ("dqn", "rainbow"):
                 continue
-            words_of_run = f"{words} {PONG} --num_timesteps=6e5 --seed={seed}"
-            found.append(
-                Study(f"systems/{system}_seed_{seed}", words_of_run, None, 18.0)
-            )
+            command = f"{arguments} {PONG} --num_timesteps=6e5 --seed={seed}"
+            found.append(Study(f"systems/{system}_seed_{seed}", command, None, 18.0))
     breakout = "--env=BreakoutNoFrameskip-v4 --seed=0"
-    words = f"--alg=ppo2 {breakout} --num_timesteps=1e7 --cliprange=linear:0.1"
-    found.append(Study("breakout/ppo2", words, 3_000_000))
-    words = f"--alg=dqn {breakout} --num_timesteps=1.5e6"
-    found.append(Study("breakout/dqn", words))
+    command = f"--alg=ppo2 {breakout} --num_timesteps=1e7 --cliprange=linear:0.1"
+    found.append(Study("breakout/ppo2", command, 3_000_000))
+    command = f"--alg=dqn {breakout} --num_timesteps=1.5e6"
+    found.append(Study("breakout/dqn", command))
     for env in ("InvertedDoublePendulum", "InvertedPendulum", "Reacher", "Swimmer"):
-        words = f"--alg=ppo2 --env={env}-v4 --num_timesteps=1e6 --seed=1"
-        found.append(Study(f"mujoco/{env}_seed_1", words))
+        command = f"--alg=ppo2 --env={env}-v4 --num_timesteps=1e6 --seed=1"
+        found.append(Study(f"mujoco/{env}_seed_1", command))
     return found
 
 
@@ -122,19 +120,22 @@ def is_over(study, folder) -> bool:
 
 def train(study, folder) -> None:
     """Trains a run until it is over; resumes it if it was begun."""
-    words = [f"--log_path={folder}", *study.arguments.split()]
+    if is_over(study, folder):
+        return
+    arguments = [f"--log_path={folder}", *study.arguments.split()]
     if (folder / "config.json").exists():
-        words = [f"--resume={folder}"]
-    command = [sys.executable, "-m", "baselines.run", *words]
+        arguments = [f"--resume={folder}"]
+    command = [sys.executable, "-m", "baselines.run", *arguments]
     print(" ".join(command), flush=True)
-    process = subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, preexec_fn=lambda: os.nice(19)
-    )
-    while process.poll() is None:
-        time.sleep(POLL_SECONDS)
-        if is_over(study, folder) and process.poll() is None:
-            process.send_signal(signal.SIGTERM)  # It saves a checkpoint, and ends.
-            process.wait()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    try:
+        os.setpriority(os.PRIO_PROCESS, process.pid, 19)
+        while process.poll() is None and not is_over(study, folder):
+            if STOPPED.wait(POLL_SECONDS):
+                raise UserValueError(f"{study.name} was interrupted")
+    finally:
+        process.terminate()  # It saves a checkpoint, and ends.
+        process.wait()
     if not is_over(study, folder):
         raise UserValueError(
             f"{study.name} ended with exit status {process.returncode}; see "
@@ -149,7 +150,7 @@ def games(folder) -> bytes:
     writer.writerow(["env", "r", "l", "t"])
     for path in sorted(folder.glob("*.monitor.csv")):
         with open(path, newline="") as file:
-            next(file)  # the line before the header
+            next(file, None)  # the line before the header
             name = path.name.removesuffix(".monitor.csv")
             rows = [
                 (name, row["r"], row["l"], row["t"]) for row in csv.DictReader(file)
@@ -161,18 +162,23 @@ def games(folder) -> bytes:
 
 def finish(study, folder) -> None:
     """Copies a run to results/."""
-    target = tables.RESULTS / study.name
-    tables.add(folder, target)
-    (target / "games.csv.gz").write_bytes(games(folder))
+    found = games(folder)
+    tables.add(folder, tables.RESULTS / study.name)
+    # Last, because a run that has it is finished.
+    (tables.RESULTS / study.name / "games.csv.gz").write_bytes(found)
+
+
+def is_finished(study) -> bool:
+    """Whether a run is in results/."""
+    return (tables.RESULTS / study.name / "games.csv.gz").exists()
 
 
 def describe(study, folder=None) -> str:
     """Returns the line of ``--list`` for a run."""
-    committed = tables.RESULTS / study.name
     if study.cut:
         state = f"cut: {study.cut}"
-    elif committed.exists():
-        steps, mean = progress(committed)
+    elif is_finished(study):
+        steps, mean = progress(tables.RESULTS / study.name)
         state = f"finished at {steps:,} agent steps, mean {mean:.1f}"
     elif folder is not None and (folder / study.name / "config.json").exists():
         steps, mean = progress(folder / study.name)
@@ -189,7 +195,7 @@ def train_all(folder, patterns, jobs) -> None:
         for study in RUNS.values()
         if any(fnmatch.fnmatch(study.name, pattern) for pattern in patterns)
         and not study.cut
-        and not (tables.RESULTS / study.name).exists()
+        and not is_finished(study)
     ]
     if not chosen:
         raise UserValueError(
@@ -202,7 +208,14 @@ def train_all(folder, patterns, jobs) -> None:
         finish(study, folder / study.name)
 
     with ThreadPoolExecutor(jobs) as pool:
-        list(pool.map(run, chosen))
+        running = [pool.submit(run, study) for study in chosen]
+        try:
+            for future in running:
+                future.result()
+        except BaseException:
+            STOPPED.set()
+            pool.shutdown(cancel_futures=True)
+            raise
 
 
 def main(argv=None):
@@ -221,7 +234,11 @@ def main(argv=None):
             return
         if args.folder is None:
             raise UserValueError("FOLDER is missing: where the logs are to be")
-        train_all(args.folder, args.patterns or ["*"], args.jobs)
+        if args.jobs < 1:
+            raise UserValueError(f"--jobs has to be at least 1, received {args.jobs}")
+        # So that the runs are ended as well, and save what they have.
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+        train_all(args.folder, args.patterns, args.jobs)
 
 
 if __name__ == "__main__":

@@ -433,9 +433,9 @@ def main(argv=None):
             argv_of_run = [f"--alg={options.alg}", f"--env={options.env}", *others]
             bench = Bench(argv_of_run, options.seconds)
             stack.callback(bench.close)
-            peers = [make_peer(bench) for make_peer in peers]
-            for peer in peers:
-                stack.callback(peer.close)
+            for i, make_peer in enumerate(peers):
+                peers[i] = make_peer(bench)
+                stack.callback(peers[i].close)
             figures = measure(bench, options.repeats, peers)
         print(report(figures))
         if options.json:

@@ -30,6 +30,7 @@ def test_every_run_has_a_command_that_is_accepted(run):
     assert run.last_step is None or run.last_step <= settings.num_timesteps
 
 
+@pytest.mark.slow
 def test_a_run_is_trained_resumed_and_kept(results, tmp_path, monkeypatch, capsys):
     first = Study("cartpole/seed_0", CARTPOLE, last_step=1000)
     monkeypatch.setattr(study, "RUNS", {first.name: first})
