@@ -177,6 +177,45 @@ class ToyGame(CounterEnv):
         return self.meanings
 
 
+class Catch(gym.Env):
+    """A ball falls on a screen [84, 84, 1]; caught by the paddle it pays 1, else -1.
+
+    It starts anywhere and falls straight down in 6 steps, in which the paddle, which
+    starts in the middle, can reach it.
+    """
+
+    SIZE = 84
+    UNIT = 12  # pixels that ball and paddle move in a step
+
+    observation_space = spaces.Box(0, 255, (SIZE, SIZE, 1), np.uint8)
+    action_space = spaces.Discrete(3)  # left, stay, right
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.ball = int(self.np_random.integers(self.SIZE - self.UNIT))
+        self.paddle = (self.SIZE - self.UNIT) // 2
+        self.height = 0
+        return self._draw(), {}
+
+    def _draw(self):
+        screen = np.zeros((self.SIZE, self.SIZE, 1), np.uint8)
+        for x, y, grey in (
+            (self.ball, self.height, 255),
+            (self.paddle, self.SIZE - self.UNIT, 150),
+        ):
+            screen[y : y + self.UNIT, x : x + self.UNIT] = grey
+        return screen
+
+    def step(self, action):
+        moved = self.paddle + self.UNIT * (int(action) - 1)
+        self.paddle = min(max(moved, 0), self.SIZE - self.UNIT)
+        self.height += self.UNIT
+        landed = self.height == self.SIZE - self.UNIT
+        caught = abs(self.ball - self.paddle) < self.UNIT
+        reward = (1.0 if caught else -1.0) if landed else 0.0
+        return self._draw(), reward, landed, False, {}
+
+
 class ActionLog(gym.Wrapper):
     """Records the actions since the last reset."""
 
