@@ -351,7 +351,8 @@ def test_play_carries_recurrent_state_and_shows_the_raw_score(capfd):
             return [0]
 
         def step(self, actions):
-            np.testing.assert_array_equal(actions, [[1]])  # drawn 3, clipped
+            # As it was drawn: environments that are made here clip it.
+            np.testing.assert_array_equal(actions, [[3]])
             self.t += 1
             done = self.t % 2 == 0
             info = {"episode": {"r": 21.0, "l": 2}} if done else {}
