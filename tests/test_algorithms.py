@@ -238,12 +238,16 @@ class RandomImages(gym.Env):
 def test_losses_in_bfloat16_are_those_of_float32(learn, small, env_id, tmp_path):
     """But for 2 %, or 0.02: its numbers have 8 bits. Models fit either precision."""
     space = gym.make(env_id).action_space
+    settings = dict(small)
+    if "prioritized_replay" in declared_arguments(learn):
+        # The smallest change of a priority draws other transitions.
+        settings["prioritized_replay"] = False
 
     def train(precision, **changes):
         folder = tmp_path / precision
         with logger.scoped_configure(str(folder), ["csv"]):
             model = learn(
-                **small,
+                **settings,
                 env=RandomImages(space),
                 network="cnn_small",
                 seed=0,
