@@ -90,16 +90,14 @@ def work_of(bench, best) -> dict:
         bench: a ``Bench``.
         best: whether it should be as fast as its users can make it on a CPU.
     """
-    from baselines.common.precision import choose_precision
-
-    settings, arguments = bench.settings, bench.learn_arguments
+    settings = bench.settings
     return {
         "alg": settings.alg,
         "env": settings.env,
         "is_atari": settings.env_type == "atari",
         "num_env": bench.env.num_envs,
         "workers": bool(getattr(bench.env, "worker_pids", [])),
-        "settings": arguments | {"precision": choose_precision(arguments["precision"])},
+        "settings": bench.learn_arguments,
         "seconds": bench.seconds,
         "best": best,
     }

@@ -1,6 +1,6 @@
 """How an algorithm's speed grows with environments, worker processes and MPI ranks.
 
-``python -m benchmarks.scaling --alg=a2c --json=results/scaling_a2c.json`` measures
+``python -m benchmarks.scaling --alg=a2c --json=figures.json`` measures
 
     num_env   the rates of ``throughput``, for each number of environments
     workers   the environments alone, for each number of worker processes

@@ -13,6 +13,7 @@ from baselines.common.layers import dense
 from baselines.common.model import build_network
 from baselines.common.policies import Policy
 from baselines.common.precision import choose_precision, computing_in
+from baselines.common.settings import parse
 
 IMAGE = spaces.Box(0, 255, (36, 36, 1), np.uint8)
 
@@ -74,6 +75,15 @@ def test_one_line_says_that_bfloat16_will_be_slower(
     with logger.scoped_configure(str(tmp_path), ["stdout"]):
         learn(env=env, network="mlp", total_timesteps=10, precision="bfloat16")
     assert capsys.readouterr().out.count("which is slower than float32") == (not fast)
+
+
+@pytest.mark.parametrize("fast", [False, True])
+def test_command_line_stores_what_auto_means(monkeypatch, fast):
+    """So that --resume, which takes no --precision, can be given on any machine."""
+    monkeypatch.setattr(precision, "has_bfloat16", lambda: fast)
+    settings = parse(["--alg=a2c", "--env=CartPole-v1", "--precision=auto"])
+    expected = "bfloat16" if fast else "float32"
+    assert settings.config["settings"]["precision"] == expected
 
 
 def test_run_in_auto_is_not_resumed_in_another_precision(tmp_path, monkeypatch):

@@ -1,7 +1,6 @@
 """Optimisers as the original results had them, in few passes over memory.
 
-Keras' own make a pass over each variable for every operation, which takes a fifth to a
-half of an update of the Nature network on a CPU.
+Keras' own make a pass over each variable for every operation.
 """
 
 import keras
