@@ -2,7 +2,12 @@
 
 import os
 
+from baselines.common.lazy import exports
+
 # TensorFlow's notes on drivers that it does not find; what fails still raises.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 __version__ = "0.1.0"
+
+# Lazily, because it imports Keras.
+__getattr__ = exports(__name__, load="common.loading")

@@ -1,13 +1,55 @@
-"""A model plays in a window."""
+"""A trained model plays: ``python -m baselines.play LOGDIR``.
+
+In a window, or to a video file (``--video=FILE``), which needs no display.
+"""
 
 import contextlib
+import itertools
 import os
 import sys
+from typing import Annotated
 
-import numpy as np
-
-from baselines.common import mpi
+import baselines
+from baselines.common import arguments as arg
+from baselines.common import cli, mpi
 from baselines.common.errors import UserValueError
+from baselines.common.evaluation import play_steps
+from baselines.common.loading import find_env
+from baselines.common.video import Video, check_video
+
+
+def play_run(
+    path: Annotated[str, "log folder of a run, or a saved model"],
+    episodes: Annotated[
+        arg.Count | None, "how many (default: until Ctrl-C, and 1 for a video)"
+    ] = None,
+    video: Annotated[
+        str | None, "file to write a video to, .mp4 or .gif, in place of a window"
+    ] = None,
+    deterministic: Annotated[
+        bool, "whether to take the most likely or best actions"
+    ] = False,
+    seed: arg.Seed = None,
+    alg: arg.ForeignAlgorithm = None,
+    env: arg.ForeignEnv = None,
+    network: arg.ForeignNetwork = None,
+):
+    """Lets a trained model play, and prints the raw score of each episode."""
+    trained_env = find_env(path, env)
+    if video is None:
+        check_can_play(trained_env.env_type)
+    else:
+        check_video(video)
+    given = {"alg": alg, "network": network, "seed": seed}
+    model = baselines.load(path, **{k: v for k, v in given.items() if v is not None})
+    render_mode = "human" if video is None else "rgb_array"
+    with trained_env.make(1, seed, render_mode) as vec_env:
+        model.check_spaces(vec_env)
+        if video is None:
+            play(model, vec_env, episodes, deterministic)
+        else:
+            with Video(video, trained_env.steps_per_second) as file:
+                play(model, vec_env, episodes or 1, deterministic, file)
 
 
 def check_can_play(env_type) -> None:
@@ -21,26 +63,33 @@ def check_can_play(env_type) -> None:
         names = names[:1]  # stable-retro draws by pyglet, which knows X11 alone.
     if sys.platform.startswith("linux") and not any(map(os.environ.get, names)):
         raise UserValueError(
-            "--play opens a window, but there is no display: set "
-            f"{' or '.join(names[:2])} (over ssh, try ssh -X)"
+            "there is no display to open a window on: set "
+            f"{' or '.join(names[:2])} (over ssh, try ssh -X), or write a video: "
+            "python -m baselines.play LOGDIR --video=FILE.mp4"
         )
 
 
-def play(model, env, games=None) -> None:
-    """Lets a model play in its window and prints the score of each game.
+def play(model, env, episodes=None, deterministic=False, video=None) -> None:
+    """Lets a model play and prints the score of each episode.
 
     Args:
         model: has ``step`` and ``initial_state``.
         env: a VecEnv of one environment that renders itself.
-        games: how many; None for as many as there are until Ctrl-C.
+        episodes: how many; None for as many as there are until Ctrl-C.
+        deterministic: whether to take the most likely or best actions.
+        video: a ``Video`` that takes the frame after each step.
     """
-    obs, states, dones = env.reset(), model.initial_state, np.zeros(1, bool)
-    played = 0
+    played = itertools.count(1)
     with contextlib.suppress(KeyboardInterrupt):
-        while games is None or played < games:
-            actions, _, states, _ = model.step(obs, S=states, M=dones)
-            obs, _, dones, infos = env.step(actions)
+        for infos in play_steps(model, env, deterministic):
+            if video is not None:
+                video.add(env.render())
             if "episode" in infos[0]:
-                played += 1
-                episode = infos[0]["episode"]
-                print(f"game {played}: score {episode['r']:g}, {episode['l']} steps")
+                number, result = next(played), infos[0]["episode"]
+                print(f"game {number}: score {result['r']:g}, {result['l']} steps")
+                if number == episodes:
+                    return
+
+
+if __name__ == "__main__":
+    cli.command(play_run)

@@ -15,6 +15,8 @@ from baselines import logger
 from baselines.common import cli, mpi
 from baselines.common.config import command_line
 from baselines.common.envs.make import build_env
+from baselines.common.loading import TrainedEnv
+from baselines.common.saving.models import MODEL_FILE
 from baselines.common.settings import parse
 from baselines.play import check_can_play, play
 
@@ -44,13 +46,8 @@ def run(argv):
         check_can_play(settings.env_type)
     model = train(settings)
     if settings.play:
-        with build_env(
-            settings.spec,
-            settings.env_type,
-            seed=settings.seed,
-            gamestate=settings.gamestate,
-            env_kwargs={"render_mode": "human"},
-        ) as env:
+        trained_env = TrainedEnv(settings.spec, settings.env_type, settings.gamestate)
+        with trained_env.make(1, settings.seed, render_mode="human") as env:
             play(model, env)
     return model
 
@@ -83,7 +80,7 @@ def train(settings):
         )
         path = settings.save_path
         if path is None and settings.training:
-            path = os.path.join(logger.get_dir(), "model.safetensors")
+            path = os.path.join(logger.get_dir(), MODEL_FILE)
         if path is not None:
             model.save(path)
         if settings.training:
@@ -107,8 +104,9 @@ def ignored_hangup():
 
 def print_next_steps(settings, model_path) -> None:
     """Prints where things are, and commands to continue."""
+    python, place = map(shlex.quote, (sys.executable, logger.get_dir()))
     resume = command_line([f"--resume={logger.get_dir()}"])
-    resume = resume.replace("python", shlex.quote(sys.executable), 1)
+    resume = resume.replace("python", python, 1)
     launcher = f"mpiexec -n {mpi.size} " if mpi.size > 1 else ""
     command = command_of_model(settings.config["command"], model_path)
     logger.log(
@@ -117,7 +115,8 @@ def print_next_steps(settings, model_path) -> None:
         f"Train longer: {launcher}{resume} --num_timesteps="
         f"{10 * settings.num_timesteps}\n"
         f"Start again from this model: {launcher}{command}\n"
-        f"Play: {command} --num_timesteps=0 --play"
+        f"Evaluate, play: {python} -m baselines.evaluate {place}, "
+        f"{python} -m baselines.play {place}"
     )
 
 

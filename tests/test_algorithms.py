@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from conftest import killed_after, slow
 
+import baselines
 from baselines import logger
 from baselines.common import arguments as arg
 from baselines.common.declarations import declared_arguments
@@ -385,7 +386,7 @@ class AnyAction(gym.Env):
     ],
     ids=lambda space: type(space).__name__,
 )
-def test_action_spaces(learn, small, space, tmp_path):
+def test_action_spaces(alg, learn, small, space, tmp_path):
     """Actions fit the space, and a saved model acts the same after loading."""
 
     def train(**changes):
@@ -400,6 +401,8 @@ def test_action_spaces(learn, small, space, tmp_path):
     loaded = train(total_timesteps=0, seed=1, load_path=str(tmp_path / "model"))
     obs = np.random.default_rng(0).uniform(-1, 1, (5, 3)).astype(np.float32)
     assert_acts_alike(model, loaded, obs)
+    outside = {} if learn.__module__.startswith("baselines.") else {"alg": alg}
+    assert_acts_alike(model, baselines.load(tmp_path / "model", **outside), obs)
 
 
 def test_too_few_timesteps_are_refused(learn, small, make):

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from gymnasium import spaces
 
 import baselines
 from baselines import run
@@ -324,7 +323,8 @@ def test_a_run_writes_its_files_and_says_where(capfd, empty_folder):
     assert "tensorflow" in config["versions"]
     out = capfd.readouterr().out
     assert "| total_timesteps " in out
-    assert str(log) in out and "--load_path=" in out and "--play" in out
+    assert "--load_path=" in out
+    assert f"baselines.evaluate {log}" in out and f"baselines.play {log}" in out
     table = (log / "log.txt").read_text()
     assert table.splitlines()[0] == out.splitlines()[0]
 
@@ -334,7 +334,7 @@ def test_train_save_load_and_play(capfd, monkeypatch):
     capfd.readouterr()
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     played = play
-    monkeypatch.setattr(run, "play", lambda model, env: played(model, env, games=2))
+    monkeypatch.setattr(run, "play", lambda model, env: played(model, env, 2))
     before = sorted(os.listdir("log"))
     run.main([*CARTPOLE, "--num_timesteps=0", "--load_path=deep/model", "--play"])
     lines = capfd.readouterr().out.splitlines()
@@ -344,7 +344,7 @@ def test_train_save_load_and_play(capfd, monkeypatch):
 
 def test_play_carries_recurrent_state_and_shows_the_raw_score(capfd):
     class Env:
-        action_space = spaces.Box(-1, 1, (1,))
+        num_envs = 1
 
         def reset(self):
             self.t = 0
@@ -362,11 +362,11 @@ def test_play_carries_recurrent_state_and_shows_the_raw_score(capfd):
         initial_state = "start"
         seen = []
 
-        def step(self, obs, S, M):
+        def step(self, obs, S, M, deterministic):
             self.seen.append((S, bool(M[0])))
             return np.array([[3.0]]), None, f"after {obs[0]}", None
 
-    play(Model(), Env(), games=2)
+    play(Model(), Env(), episodes=2)
     assert Model.seen == [
         ("start", False),
         ("after 0", False),

@@ -213,6 +213,19 @@ Resume = Annotated[
     "as they were, but for total_timesteps",
 ]
 
+# What commands share that load a trained model. Code of the user's own is not imported
+# because a file names it, but if the command line does as well.
+ForeignAlgorithm = Annotated[
+    str | None, "algorithm of your own that trained it, my_pkg.my_alg"
+]
+ForeignEnv = Annotated[
+    str | None,
+    "environment to play in (default: that of the run; module:EnvId has to be given)",
+]
+ForeignNetwork = Annotated[
+    str | None, "network of your own that it was trained with, module:function"
+]
+
 # What off-policy algorithms share.
 BufferSize = Annotated[Count, "transitions in the replay memory"]
 BatchSize = Annotated[Count, "transitions in an optimiser step"]

@@ -3,16 +3,14 @@
 import argparse
 import ast
 import contextlib
-import importlib
+import inspect
 import math
-import os
 import sys
-import tempfile
 from typing import Literal
 
 from baselines.common import mpi
-from baselines.common.declarations import REQUIRED, names_of
-from baselines.common.errors import UserError, UserValueError
+from baselines.common.declarations import REQUIRED, declared_arguments, names_of
+from baselines.common.errors import UserError, UserValueError, suggest
 
 
 class OneLineErrorParser(argparse.ArgumentParser):
@@ -41,6 +39,34 @@ def one_line_errors():
         mpi.end(2, f"error: {error}")
     except KeyboardInterrupt:
         mpi.end(130)
+
+
+def command(fn, argv=None):
+    """Calls a function with the arguments of a command line, and returns its result.
+
+    Args:
+        fn: whose arguments are declared as ``arguments.py`` says. Those without a
+            default are given by their position, the others by ``--name``.
+        argv: the words; None for those of this process.
+    """
+    declared = declared_arguments(fn)
+    options = {k: v for k, v in declared.items() if v.default is not REQUIRED}
+    program = sys.modules[fn.__module__].__spec__.name
+    parser = OneLineErrorParser(
+        prog=f"python -m {program}", description=inspect.getdoc(fn)
+    )
+    for name in declared.keys() - options.keys():
+        parser.add_argument(name, metavar=name.upper(), help=declared[name].meaning)
+    add_arguments(parser, options)
+    with one_line_errors():
+        given, others = parser.parse_known_args(argv)
+        if others:
+            flag, flags = others[0].split("=")[0], [f"--{name}" for name in options]
+            raise UserValueError(f"unknown argument {flag}{suggest(flag, flags)}")
+        given = vars(given)
+        for name, value in given.items():
+            declared[name].check(value)
+        return fn(**given)
 
 
 def read(arguments, words):
@@ -185,25 +211,3 @@ PARSERS = {
     tuple: parse_list,
     dict: parse_dict,
 }
-
-
-def import_quietly(module):
-    """Imports a module; what it writes to stderr is shown only if it fails.
-
-    No setting silences all of TensorFlow's notes on the processor.
-    """
-    sys.stderr.flush()
-    stderr = os.dup(2)
-    with tempfile.TemporaryFile() as notes:
-        os.dup2(notes.fileno(), 2)
-        try:
-            importlib.import_module(module)
-        except UserError:
-            raise
-        except BaseException:
-            notes.seek(0)
-            os.write(stderr, notes.read())
-            raise
-        finally:
-            os.dup2(stderr, 2)
-            os.close(stderr)

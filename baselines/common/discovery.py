@@ -5,13 +5,13 @@ import importlib.util
 import os
 
 import baselines
-from baselines.common.cli import import_quietly
 from baselines.common.errors import (
     MissingDependency,
     UserTypeError,
     UserValueError,
     suggest,
 )
+from baselines.common.lazy import import_quietly
 
 
 def list_algorithms() -> list:

@@ -1,6 +1,11 @@
 """Packages whose names are imported when they are asked for, and not before."""
 
 import importlib
+import os
+import sys
+import tempfile
+
+from baselines.common.errors import UserError
 
 
 def exports(package, **modules):
@@ -24,4 +29,33 @@ def learn_of(package):
 
     Keras is imported when ``learn`` is asked for, not before.
     """
-    return exports(package, learn=package.rpartition(".")[2])
+    get = exports(package, learn=package.rpartition(".")[2])
+
+    def __getattr__(name):
+        if name == "learn":
+            import_quietly("baselines.common.backend")
+        return get(name)
+
+    return __getattr__
+
+
+def import_quietly(module):
+    """Imports a module; what it writes to stderr is shown only if it fails.
+
+    No setting silences all of TensorFlow's notes on the processor.
+    """
+    sys.stderr.flush()
+    stderr = os.dup(2)
+    with tempfile.TemporaryFile() as notes:
+        os.dup2(notes.fileno(), 2)
+        try:
+            importlib.import_module(module)
+        except UserError:
+            raise
+        except BaseException:
+            notes.seek(0)
+            os.write(stderr, notes.read())
+            raise
+        finally:
+            os.dup2(stderr, 2)
+            os.close(stderr)

@@ -6,7 +6,11 @@ from keras import ops
 
 from baselines.common import mpi
 from baselines.common.arguments import NETWORK, Builder
-from baselines.common.envs.spaces import is_image, is_image_of_floats
+from baselines.common.envs.spaces import (
+    is_image,
+    is_image_of_floats,
+    space_to_json,
+)
 from baselines.common.errors import (
     DivergedError,
     UserError,
@@ -14,7 +18,9 @@ from baselines.common.errors import (
     UserValueError,
     first_line,
 )
-from baselines.common.saving.tensors import load_tensors, save_tensors, tensors_digest
+from baselines.common.saving.models import find_model, read_model
+from baselines.common.saving.tensors import save_tensors, tensors_digest
+from baselines.common.vec_env import clip_actions
 
 FORMAT = 3  # of saved models
 
@@ -26,6 +32,9 @@ class Model:
         observation_space, action_space: of the environment.
         seed: of the generator.
         algorithm: name of the module that trains it; saved with the model.
+
+    Attributes:
+        arguments: of the ``learn()`` that trains it, as JSON values; saved with it.
     """
 
     def __init__(self, observation_space, action_space, seed, algorithm):
@@ -36,6 +45,7 @@ class Model:
         self.rng = np.random.default_rng(None if seed is None else [seed, 2])
         self.scale = make_scaling(observation_space)
         self.parts = {}
+        self.arguments = None
 
     def make_variables(self, network, call) -> None:
         """Makes the variables of all parts.
@@ -84,6 +94,41 @@ class Model:
                 f"shape {tuple(obs.shape)}"
             )
 
+    def check_spaces(self, env) -> None:
+        """Raises UserValueError unless an environment has the spaces of this model."""
+        for kind in "observation", "action":
+            name = f"{kind}_space"
+            mine = describe_space(getattr(self, name))
+            theirs = describe_space(getattr(env, name))
+            if mine != theirs:
+                raise UserValueError(
+                    f"the model was trained with the {kind} space {mine}; this "
+                    f"environment has {theirs}"
+                )
+
+    def predict(self, obs, state=None, episode_start=None, deterministic=False):
+        """Chooses actions as environments take them.
+
+        Args:
+            obs: one observation, [*observation shape], or a batch, [N, ...].
+            state: of a recurrent network, as the call before returned it; None at the
+                start.
+            episode_start: [N] bool, where an episode has begun since then.
+            deterministic: whether to take the most likely or best action.
+
+        Returns:
+            the action, or the batch of them, with a Box's actions clipped to it; and
+            the next recurrent state, None if there is none.
+        """
+        obs = np.asarray(obs)
+        one = obs.ndim == len(self.observation_space.shape)
+        masks = None if episode_start is None else np.reshape(episode_start, -1)
+        actions, _, state, _ = self.step(
+            obs[None] if one else obs, S=state, M=masks, deterministic=deterministic
+        )
+        actions = clip_actions(actions, self.action_space)
+        return actions[0] if one else actions, state
+
     def get_state(self) -> dict:
         """Returns all variables by name, and the generator's state.
 
@@ -103,6 +148,7 @@ class Model:
         return {
             "variables": variables,
             "generator": self.rng.bit_generator.state,
+            "metadata": self.metadata,  # for those who load the checkpoint's model
         }
 
     def set_state(self, state) -> None:
@@ -120,6 +166,16 @@ class Model:
             "action": describe_space(self.action_space),
         }
 
+    @property
+    def metadata(self) -> dict:
+        """What a file says of its model, as JSON values: enough to build it again."""
+        return {
+            **self.description,
+            "observation_space": space_to_json(self.observation_space),
+            "action_space": space_to_json(self.action_space),
+            "arguments": self.arguments,
+        }
+
     def save(self, path) -> None:
         """Writes all variables to one safetensors file.
 
@@ -128,10 +184,13 @@ class Model:
         if mpi.rank == 0:
             tensors = self.get_state()["variables"]
             checksum = {"sha256": tensors_digest(tensors)}
-            save_tensors(path, tensors, {**self.description, **checksum})
+            save_tensors(path, tensors, self.metadata | checksum)
 
     def load(self, path) -> None:
         """Takes all variables from a file that ``save`` wrote.
+
+        Args:
+            path: of the file, of a checkpoint, or of a log folder that has one.
 
         Raises:
             UserFileError: if there is no such file.
@@ -139,7 +198,8 @@ class Model:
                 for other spaces, or with another network. Nothing is changed
                 then.
         """
-        tensors, metadata = load_tensors(path)
+        path = find_model(path)
+        tensors, metadata = read_model(path)
         for key, expected in self.description.items():
             if metadata.get(key) != expected:
                 raise UserValueError(

@@ -127,6 +127,7 @@ class Run:
         """
         self.batch_size = mpi.size * self.env.num_envs * nsteps
         self.num_updates = count_updates(self.total_timesteps, self.batch_size)
+        model.arguments = self.arguments.fixed
         folder = logger.get_dir()
         interval = self.arguments.given["checkpoint_interval"]
         self.checkpoint_interval = interval if folder else 0
@@ -141,6 +142,14 @@ class Run:
             self.begin()
         else:
             self.restore()
+        if self.total_timesteps:
+            self.warn()
+        self.first_timestep = self.num_timesteps
+        self.start_time = time.perf_counter()
+        return self
+
+    def warn(self) -> None:
+        """Says which arguments have no effect, or a bad one."""
         for sentence in self.arguments.without_effect():
             logger.warn(sentence)
         bfloat16 = self.arguments.given["precision"] == "bfloat16"
@@ -149,14 +158,13 @@ class Run:
                 "precision is bfloat16, which is slower than float32 here: neither a "
                 "processor nor a GPU that computes in it was found"
             )
-        self.first_timestep = self.num_timesteps
-        self.start_time = time.perf_counter()
-        return self
 
     def begin(self) -> None:
         """Opens the log of a new run."""
+        if not self.total_timesteps:
+            return  # A model is loaded, nothing more.
         logger.open_files()
-        if self.total_timesteps > 0 and logger.get_dir():
+        if logger.get_dir():
             self.checkpoints.remove_all()
         if self.checkpoint_interval and not all(map(is_resumable, self.envs)):
             self.checkpoint_interval = 0

@@ -1,9 +1,13 @@
-"""Observation spaces: images, and what is flattened to a vector."""
+"""Spaces: images, what is flattened to a vector, and how files describe them."""
+
+import math
 
 import gymnasium as gym
 import numpy as np
 
-from baselines.common.errors import UserTypeError
+from baselines.common.errors import UserTypeError, UserValueError
+
+MAX_ELEMENTS = 2**24  # of a space in a file; far above any that can be trained on
 
 
 def flatten_observations(env) -> gym.Env:
@@ -59,3 +63,45 @@ class ClipActions(gym.ActionWrapper):
 
     def action(self, action):
         return np.clip(action, self.action_space.low, self.action_space.high)
+
+
+def space_to_json(space) -> dict:
+    """Returns a Box, Discrete, MultiDiscrete or MultiBinary space as JSON values."""
+    kind = type(space).__name__
+    if isinstance(space, gym.spaces.Discrete):
+        return {"kind": kind, "n": int(space.n), "start": int(space.start)}
+    if isinstance(space, gym.spaces.MultiDiscrete):
+        nvec, start = space.nvec.tolist(), space.start.tolist()
+        return {"kind": kind, "nvec": nvec, "start": start, "dtype": str(space.dtype)}
+    if isinstance(space, gym.spaces.MultiBinary):
+        return {"kind": kind, "n": list(space.shape)}
+    shape, dtype = list(space.shape), str(space.dtype)
+    low, high = (
+        # One number says it for images, whose bounds are as large as they are.
+        bound.flat[0].item() if (bound == bound.flat[0]).all() else bound.tolist()
+        for bound in (space.low, space.high)
+    )
+    return {"kind": kind, "shape": shape, "dtype": dtype, "low": low, "high": high}
+
+
+def space_from_json(values) -> gym.Space:
+    """Returns what ``space_to_json`` was given.
+
+    Raises:
+        UserValueError: for anything else.
+    """
+    kinds = ("Box", "Discrete", "MultiDiscrete", "MultiBinary")
+    try:
+        arguments = dict(values)
+        kind = arguments.pop("kind")
+        if kind not in kinds or math.prod(arguments.get("shape", ())) > MAX_ELEMENTS:
+            raise ValueError(kind)
+        if kind == "Box":
+            shape, dtype = tuple(arguments["shape"]), arguments["dtype"]
+            for bound in ("low", "high"):
+                values_of_bound = np.asarray(arguments[bound], dtype)
+                arguments[bound] = np.broadcast_to(values_of_bound, shape)
+            arguments["shape"] = shape
+        return getattr(gym.spaces, kind)(**arguments)
+    except (AssertionError, KeyError, OverflowError, TypeError, ValueError) as error:
+        raise UserValueError(f"{values!r:.200} does not describe a space") from error

@@ -1,0 +1,160 @@
+"""Trained models and their environments, built again from what their files say."""
+
+import contextlib
+import os
+import pathlib
+from typing import Any, NamedTuple
+
+from baselines.common.arguments import Part
+from baselines.common.config import read_config
+from baselines.common.declarations import declared_arguments
+from baselines.common.discovery import find_algorithm, import_learn, list_algorithms
+from baselines.common.envs.make import build_env, make_env
+from baselines.common.envs.registry import GAMES, find_env_type, find_spec
+from baselines.common.envs.spaces import space_from_json
+from baselines.common.errors import UserFileError, UserValueError
+from baselines.common.saving.models import find_model, read_model
+from baselines.common.settings import OWN
+from baselines.common.vec_env.vec_env import VecEnv
+
+
+def load(path, **given):
+    """Returns a trained model, ready for ``predict`` and ``step``.
+
+    Args:
+        path: a log folder, a saved model or a checkpoint.
+        given: arguments of ``learn()`` that are not in the file, such as a ``network``
+            that was a function of a script. Code outside this package is imported only
+            if it is named here again: ``alg="my_pkg.my_alg"``,
+            ``network="my_module:my_function"``.
+
+    Raises:
+        UserFileError: if there is no such file.
+        UserValueError: if it is damaged, does not say how its model was made, or names
+            code outside this package.
+    """
+    path = find_model(path)
+    _, metadata = read_model(path)
+    arguments = metadata.get("arguments")
+    if not isinstance(arguments, dict):
+        raise UserValueError(
+            f"{path} does not say how its model was made; load it by the learn() that "
+            "trained it, with load_path and total_timesteps=0"
+        )
+    learn = find_learn(path, metadata.get("algorithm"), given.pop("alg", None))
+    trusted = given | getattr(learn, "settings", {})
+    for name, argument in declared_arguments(learn).items():
+        value = arguments.get(name)
+        if argument.marker(Part) and ":" in str(value) and name not in trusted:
+            raise foreign(path, name, value)
+    env = NoEnv(
+        num_envs=1,
+        observation_space=space_from_json(metadata.get("observation_space")),
+        action_space=space_from_json(metadata.get("action_space")),
+    )
+    return learn(env=env, **{**arguments, **given}, total_timesteps=0, load_path=path)
+
+
+def find_learn(path, module, alg):
+    """Returns the ``learn()`` that trained a model.
+
+    Args:
+        path: of the model's file.
+        module: that it names.
+        alg: what the caller names, an algorithm of their own; None for nothing.
+    """
+    if alg is None:
+        own = {find_algorithm(name) for name in list_algorithms()}
+        if module not in own:
+            raise foreign(path, "alg", str(module).rpartition(".")[0])
+    return import_learn(module if alg is None else find_algorithm(alg))
+
+
+def foreign(path, name, value) -> UserValueError:
+    """Returns the error for a file that names code outside this package."""
+    return UserValueError(
+        f"{path} was trained with the {name} {value!r}, which is code outside this "
+        f"package; to have it imported, give it again: {name}={value}"
+    )
+
+
+class NoEnv(VecEnv):
+    """The spaces of an environment, for a model that is not trained further."""
+
+    def reset(self):
+        raise NotImplementedError
+
+    step_async = step_wait = get_images = reset
+
+    def close(self):
+        pass
+
+
+class TrainedEnv(NamedTuple):
+    """The environment that a run was trained in."""
+
+    spec: Any
+    env_type: str
+    gamestate: str | None
+
+    @property
+    def steps_per_second(self) -> float:
+        """Agent steps in a second of the environment's own time."""
+        if self.env_type in GAMES:
+            return 60 / 4  # frames a second, frames an agent step
+        with contextlib.closing(make_env(self.spec, self.env_type)) as env:
+            return env.metadata.get("render_fps", 30)
+
+    def make(self, num_env=1, seed=None, render_mode=None):
+        """Returns a VecEnv of it; arguments as in ``make_vec_env``.
+
+        One that is rendered has a worker process: TensorFlow and graphics drivers in
+        the same process crash.
+        """
+        if render_mode == "rgb_array":
+            os.environ.setdefault(
+                "SDL_VIDEODRIVER", "dummy"
+            )  # which asks for no screen
+        rendered = dict(env_kwargs={"render_mode": render_mode}, num_workers=num_env)
+        return build_env(
+            self.spec,
+            self.env_type,
+            num_env=num_env,
+            seed=seed,
+            gamestate=self.gamestate,
+            **rendered if render_mode else {},
+        )
+
+
+def find_env(path, env=None) -> TrainedEnv:
+    """Finds the environment that a model was trained in.
+
+    Args:
+        path: a log folder, or a model or checkpoint in one.
+        env: its id, for a model that has no log folder. ``module:EnvId``, which the log
+            folder names, is imported only if it is given here.
+
+    Raises:
+        UserFileError: if there is no log folder, and no ``env``.
+        UserValueError: if there is no such environment, or it is code outside this
+            package.
+    """
+    folder = os.path.abspath(os.path.expanduser(path))
+    if not os.path.exists(folder):
+        raise UserFileError(f"there is no log folder and no saved model at {path}")
+    places = [folder, *list(pathlib.Path(folder).parents)[:2]]
+    folder = next((x for x in places if os.path.isfile(f"{x}/config.json")), None)
+    if folder is None and env is None:
+        raise UserFileError(
+            f"there is no config.json beside {path} that names an environment; give env"
+        )
+    settings = read_config(folder, OWN)["arguments"] if folder else {}
+    if env is None and ":" in settings["env"]:
+        raise foreign(path, "env", settings["env"])
+    spec = find_spec(env or settings["env"])
+    same = env in (None, settings.get("env"))
+    return TrainedEnv(
+        spec=spec,
+        env_type=settings["env_type"] if same else find_env_type(spec),
+        gamestate=settings["gamestate"] if same else None,
+    )

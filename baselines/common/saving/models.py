@@ -1,0 +1,60 @@
+"""Files of trained models: a saved model, or a checkpoint of its run."""
+
+import os
+
+import numpy as np
+
+from baselines.common.errors import UserFileError, UserValueError
+from baselines.common.saving.checkpoints import list_manifests, read_files_of
+from baselines.common.saving.files import file_digest
+from baselines.common.saving.tensors import load_tensors, put_arrays, tensors_digest
+
+MODEL_FILE = "model.safetensors"  # of a run that came to its end, in its log folder
+
+
+def find_model(path) -> str:
+    """Returns the file of a trained model.
+
+    Args:
+        path: that file, or a log folder, whose ``model.safetensors`` it is, or as long
+            as there is none the newest undamaged checkpoint.
+
+    Raises:
+        UserFileError: if there is none.
+    """
+    path = os.path.expanduser(path)
+    if not os.path.isdir(path):
+        return path
+    if os.path.isfile(model := os.path.join(path, MODEL_FILE)):
+        return model
+    for manifest in reversed(list_manifests(os.path.join(path, "checkpoints"))):
+        data = f"{manifest.removesuffix('json')}safetensors"
+        digest = read_files_of(manifest).get(os.path.basename(data))
+        if digest and os.path.isfile(data) and file_digest(data) == digest:
+            return data
+    raise UserFileError(
+        f"there is no model in {path}: neither {MODEL_FILE} nor an undamaged checkpoint"
+    )
+
+
+def read_model(path):
+    """Reads the file of a trained model.
+
+    Returns:
+        (tensors, metadata) as ``Model.save`` wrote them.
+
+    Raises:
+        UserFileError: if the file is missing or cannot be read.
+        UserValueError: if it is damaged or another kind of file.
+    """
+    tensors, metadata = load_tensors(path)
+    if "states" not in metadata:
+        return tensors, metadata
+    try:
+        model = put_arrays(metadata["states"]["model"], tensors)
+        tensors, metadata = model["variables"], dict(model["metadata"])
+        if not all(isinstance(x, np.ndarray) for x in tensors.values()):
+            raise TypeError("a variable is not an array")
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise UserValueError(f"the checkpoint {path} has no model ({error})") from None
+    return tensors, metadata | {"sha256": tensors_digest(tensors)}

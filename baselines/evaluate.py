@@ -1,0 +1,46 @@
+"""Scores of a trained model: ``python -m baselines.evaluate LOGDIR``."""
+
+import json as json_text
+from typing import Annotated
+
+import baselines
+from baselines.common import arguments as arg
+from baselines.common import cli
+from baselines.common.evaluation import evaluate, summary
+from baselines.common.loading import find_env
+
+
+def evaluate_run(
+    path: Annotated[str, "log folder of a run, or a saved model"],
+    episodes: Annotated[arg.Count, "how many"] = 100,
+    num_env: Annotated[arg.Count, "environments that step together"] = 8,
+    deterministic: Annotated[
+        bool, "whether to take the most likely or best actions"
+    ] = False,
+    seed: arg.Seed = None,
+    json: Annotated[bool, "whether to print one JSON object"] = False,
+    alg: arg.ForeignAlgorithm = None,
+    env: arg.ForeignEnv = None,
+    network: arg.ForeignNetwork = None,
+):
+    """Plays full episodes with a trained model and prints their raw scores."""
+    trained_env = find_env(path, env)
+    given = {"alg": alg, "network": network, "seed": seed}
+    model = baselines.load(path, **{k: v for k, v in given.items() if v is not None})
+    with trained_env.make(min(num_env, episodes), seed) as vec_env:
+        model.check_spaces(vec_env)
+        found = summary(evaluate(model, vec_env, episodes, deterministic))
+    if json:
+        print(json_text.dumps(found))
+    else:
+        print(
+            f"{trained_env.spec.id}: mean score {found['mean']:g} (deviation "
+            f"{found['std']:.3g}, {found['min']:g} to {found['max']:g}) of "
+            f"{found['episodes']} episodes, mean length {found['mean_length']:g} "
+            "agent steps"
+        )
+    return found
+
+
+if __name__ == "__main__":
+    cli.command(evaluate_run)

@@ -1,0 +1,246 @@
+"""What is done with trained models: loaded, evaluated, played, filmed."""
+
+import json
+import shutil
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from conftest import import_learn
+from gymnasium import spaces
+
+import baselines
+from baselines import evaluate, logger, play, run
+from baselines.common import cli
+from baselines.common.envs.spaces import space_from_json, space_to_json
+from baselines.common.errors import UserError, UserFileError, UserValueError
+from baselines.common.evaluation import evaluate as evaluate_model
+from baselines.common.saving.tensors import load_tensors, save_tensors
+
+OBS = np.random.default_rng(0).normal(size=(6, 4)).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """Log folder of a short run, with a model and two checkpoints."""
+    folder = tmp_path_factory.mktemp("trained") / "log"
+    run.main(
+        [
+            "--alg=a2c",
+            "--env=CartPole-v1",
+            "--num_env=2",
+            "--num_timesteps=400",
+            "--checkpoint_interval=200",
+            "--seed=0",
+            "--num_hidden=8",
+            f"--log_path={folder}",
+        ]
+    )
+    return folder
+
+
+def best_actions(model):
+    return model.predict(OBS, deterministic=True)[0]
+
+
+def test_load_takes_a_folder_a_model_or_a_checkpoint(trained, tmp_path):
+    model = baselines.load(trained)
+    (newest,) = trained.glob("checkpoints/*400.safetensors")
+    killed = tmp_path / "killed"
+    shutil.copytree(trained, killed)
+    (killed / "model.safetensors").unlink()
+    for path in trained / "model.safetensors", newest, killed:
+        loaded = baselines.load(path)
+        np.testing.assert_array_equal(loaded.value(OBS), model.value(OBS))
+    # The newest checkpoint that is not damaged.
+    (killed / "checkpoints" / newest.name).write_bytes(b"damaged")
+    older = baselines.load(killed).value(OBS)
+    assert not np.array_equal(older, model.value(OBS))
+    shutil.rmtree(killed / "checkpoints")
+    with pytest.raises(UserFileError, match="no model in .*killed"):
+        baselines.load(killed)
+
+
+def test_load_path_takes_a_folder(trained, tmp_path):
+    model = import_learn("a2c")(
+        env=gym.make("CartPole-v1"),
+        network="mlp",
+        num_hidden=8,
+        total_timesteps=0,
+        load_path=trained,
+    )
+    np.testing.assert_array_equal(model.value(OBS), baselines.load(trained).value(OBS))
+
+
+def test_predict_takes_one_observation_or_a_batch(trained):
+    model = baselines.load(trained)
+    actions, state = model.predict(OBS, deterministic=True)
+    assert actions.shape == (6,) and state is None
+    for obs, action in zip(OBS, actions):
+        one, _ = model.predict(obs, deterministic=True)
+        assert one == action and one.shape == ()
+
+
+def test_predict_carries_recurrent_state_and_clips():
+    model = import_learn("a2c")(
+        env=gym.make("Pendulum-v1"), network="lstm", total_timesteps=0, seed=0
+    )
+    obs = np.ones((2, 3), np.float32)
+    _, state = model.predict(obs, deterministic=True)
+    value = model.value(obs, state)
+    assert not np.array_equal(value, model.value(obs))
+    _, reset = model.predict(obs, state, episode_start=[True, False])
+    assert not np.array_equal(reset[0], reset[1])
+    (bias,) = (v for v in model.parts["pi"].variables if v.name == "bias")
+    bias.assign([50.0])
+    assert model.predict(obs[0])[0].tolist() == [2.0]
+
+
+def test_function_as_network_is_given_again(tmp_path):
+    import keras
+
+    def tiny():
+        return keras.layers.Dense(3)
+
+    learn = import_learn("a2c")
+    env = gym.make("CartPole-v1")
+    model = learn(env=env, network=tiny, total_timesteps=0, seed=0)
+    model.save(tmp_path / "model")
+    with pytest.raises(UserError, match="needs the argument 'network'"):
+        baselines.load(tmp_path / "model")
+    loaded = baselines.load(tmp_path / "model", network=tiny)
+    np.testing.assert_array_equal(best_actions(loaded), best_actions(model))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (dict(algorithm="os.path"), "alg 'os', which is code outside"),
+        (dict(algorithm="baselines.run"), "alg 'baselines', which is code outside"),
+        (dict(arguments=None), "does not say how its model was made"),
+        (dict(arguments={"network": "subprocess:getoutput"}), "network=subprocess"),
+        (dict(observation_space={"kind": "Box"}), "does not describe a space"),
+        (dict(action_space={"kind": "Tuple"}), "does not describe a space"),
+        (dict(action_space=None), "does not describe a space"),
+    ],
+)
+def test_load_runs_no_code_that_a_file_names(trained, tmp_path, change, words):
+    tensors, metadata = load_tensors(trained / "model.safetensors")
+    save_tensors(tmp_path / "model", tensors, metadata | change)
+    with pytest.raises(UserValueError, match=words):
+        baselines.load(tmp_path / "model")
+
+
+@pytest.mark.parametrize(
+    "space",
+    [
+        spaces.Box(0, 255, (3, 4, 2), np.uint8),
+        spaces.Box(np.array([-1, -np.inf]), np.array([0.1, np.inf]), dtype=np.float32),
+        spaces.Discrete(3, start=-1),
+        spaces.MultiDiscrete([2, 3], start=[1, 0]),
+        spaces.MultiBinary([2, 2]),
+    ],
+)
+def test_spaces_survive_a_file(space):
+    assert space_from_json(json.loads(json.dumps(space_to_json(space)))) == space
+
+
+def test_huge_space_in_a_file_is_refused():
+    space = {"kind": "Box", "shape": [10**6] * 3, "dtype": "f4", "low": 0, "high": 1}
+    with pytest.raises(UserValueError, match="does not describe a space"):
+        space_from_json(space)
+
+
+class Turns:
+    """VecEnv whose environment i has episodes of i + 1 steps and return 10 i."""
+
+    num_envs = 3
+
+    def reset(self):
+        self.t = 0
+        return np.zeros(3)
+
+    def step(self, actions):
+        self.t += 1
+        ends = [self.t % (i + 1) == 0 for i in range(3)]
+        infos = [
+            {"episode": {"r": 10 * i, "l": i + 1}} if end else {}
+            for i, end in enumerate(ends)
+        ]
+        return np.zeros(3), np.zeros(3), np.array(ends), infos
+
+
+class Still:
+    initial_state = None
+
+    def step(self, obs, S, M, deterministic):
+        return np.zeros(3), None, None, None
+
+
+def test_short_episodes_are_not_counted_more_often():
+    results = evaluate_model(Still(), Turns(), episodes=7)
+    assert sorted(x["r"] for x in results) == [0, 0, 0, 10, 10, 20, 20]
+
+
+def test_evaluate_prints_scores(trained, capsys):
+    argv = [str(trained), "--episodes=5", "--seed=3", "--deterministic"]
+    found = cli.command(evaluate.evaluate_run, argv)
+    out = capsys.readouterr().out
+    assert out.startswith(f"CartPole-v1: mean score {found['mean']:g} (deviation ")
+    assert out.endswith(
+        f"of 5 episodes, mean length {found['mean_length']:g} agent steps\n"
+    )
+    assert found["mean"] == found["mean_length"]  # a point a step
+    cli.command(evaluate.evaluate_run, [*argv, "--json"])
+    assert json.loads(capsys.readouterr().out) == found
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["nowhere"], "no log folder and no saved model at nowhere"),
+        (["."], "no config.json beside . that names an environment; give env"),
+        (["{}", "--episodes=0"], "episodes has to be at least 1, received 0"),
+        (["{}", "--episods=5"], "unknown argument --episods; did you mean"),
+        (["{}", "--env=CartPole-v9"], "unknown environment 'CartPole-v9'"),
+        (["{}", "--env=Pendulum-v1"], "observation"),
+    ],
+)
+def test_mistakes_give_one_line(trained, empty_folder, capsys, words, message):
+    argv = [word.format(trained) for word in words]
+    with pytest.raises(SystemExit) as exit_:
+        cli.command(evaluate.evaluate_run, argv)
+    error = capsys.readouterr().err
+    assert exit_.value.code == 2
+    assert error.startswith("error: ") and error.count("\n") == 1 and message in error
+
+
+@pytest.mark.parametrize("name", ["deep/out.mp4", "out.gif"])
+def test_play_writes_a_video(trained, tmp_path, capsys, name):
+    imageio = pytest.importorskip("imageio.v2")
+    path = tmp_path / name
+    cli.command(play.play_run, [str(trained), f"--video={path}", "--seed=0"])
+    out = capsys.readouterr().out
+    assert out.startswith("game 1: score ") and out.count("\n") == 1
+    steps = int(out.split()[-2])
+    with imageio.get_reader(path) as reader:
+        frames = list(reader)
+    assert frames[0].shape[:2] == (400, 600)
+    # In a GIF, frames that look the same are one.
+    assert len(frames) == steps or (path.suffix == ".gif" and 1 < len(frames) < steps)
+    assert np.ptp(frames[0]) > 100  # a pole on a white ground
+
+
+def test_play_without_a_display_names_the_video(trained, monkeypatch, capsys):
+    for name in "DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER":
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("sys.platform", "linux")
+    with pytest.raises(SystemExit):
+        cli.command(play.play_run, [str(trained)])
+    assert "--video=FILE.mp4" in capsys.readouterr().err
+
+
+def test_logger_is_not_written_by_loading(trained, tmp_path):
+    with logger.scoped_configure(str(tmp_path / "log")):
+        baselines.load(trained)
+    assert not (tmp_path / "log").exists()
