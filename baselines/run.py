@@ -20,6 +20,8 @@ from baselines.common.saving.models import MODEL_FILE
 from baselines.common.settings import parse
 from baselines.play import check_can_play, play
 
+EVAL_SEED = 5000  # added to the seed of a run
+
 
 def main(argv=None):
     """Runs one command line.
@@ -72,12 +74,10 @@ def train(settings):
             on_worker_failure=settings.on_worker_failure,
         )
         stack.callback(env.close)
-        model = settings.learn(
-            env=env,
-            seed=settings.seed,
-            resume=settings.resume,
-            **settings.learn_arguments,
-        )
+        arguments = dict(settings.learn_arguments, env=env)
+        if settings.training and arguments.get("eval_interval"):
+            arguments["eval_env"] = stack.enter_context(make_eval_env(settings))
+        model = settings.learn(seed=settings.seed, resume=settings.resume, **arguments)
         path = settings.save_path
         if path is None and settings.training:
             path = os.path.join(logger.get_dir(), MODEL_FILE)
@@ -86,6 +86,14 @@ def train(settings):
         if settings.training:
             print_next_steps(settings, os.path.expanduser(path))
     return model
+
+
+def make_eval_env(settings):
+    """Returns the VecEnv of evaluations during training."""
+    env = TrainedEnv(settings.spec, settings.env_type, settings.gamestate)
+    num_env = min(settings.num_env, settings.learn_arguments["eval_episodes"])
+    # Other episodes than those trained on: seeds of environments go up from their own.
+    return env.make(num_env, (settings.seed + EVAL_SEED) % 2**32)
 
 
 @contextlib.contextmanager

@@ -106,6 +106,7 @@ def test_learn_takes_keywords_and_explains_them(learn):
     parameters = inspect.signature(learn).parameters
     shared = ["env", "network", "seed", "total_timesteps", "callback", "load_path"]
     shared += ["checkpoint_interval", "resume", "precision"]
+    shared += ["eval_env", "eval_interval", "eval_episodes", "stop_at"]
     assert set(shared) <= set(parameters)
     kinds = {parameter.kind for parameter in parameters.values()}
     assert kinds == {inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD}
@@ -191,7 +192,7 @@ def test_interrupted_run_goes_on_as_if_it_had_not_been(
         words = f"--alg={alg} --env={env_id} --num_timesteps=1000 --num_env=2 "
         words += (
             f"--checkpoint_interval=100 --seed={seed} --log_path={tmp_path / folder} "
-            f"--precision={precision}"
+            f"--precision={precision} --eval_interval=200 --eval_episodes=2"
         )
         return words.split() + flags(small)
 
@@ -210,6 +211,7 @@ def test_interrupted_run_goes_on_as_if_it_had_not_been(
     main(arguments("other", seed=4))
     whole = results("whole")
     assert len(whole[0]) > 1, "too few rows: give small() settings that log more often"
+    assert any(row["eval_eprewmean"] for row in whole[0])
     assert results("cut") == whole
     assert results("other") != whole
 

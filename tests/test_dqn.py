@@ -10,6 +10,7 @@ from white_images import Peak, on_white_images
 from baselines import logger, rainbow
 from baselines.common import mpi
 from baselines.common.envs import make_env, make_vec_env
+from baselines.common.episodes import count_due
 from baselines.common.errors import UserError, UserValueError
 from baselines.common.layers import NoisyDense
 from baselines.common.models import cnn_small
@@ -18,7 +19,6 @@ from baselines.common.prioritized_replay import PrioritizedReplayBuffer
 from baselines.common.q_function import QFunction
 from baselines.common.replay_buffer import Transitions
 from baselines.common.saving.tensors import load_tensors
-from baselines.common.training import count_due
 from baselines.common.values import CategoricalValues, ScalarValues
 from baselines.common.vec_env import (
     DummyVecEnv,
@@ -162,14 +162,14 @@ def test_dueling_advantages_have_no_mean():
 @pytest.mark.parametrize("noisy", [False, True])
 def test_all_kinds_of_heads_act_and_are_saved(values, dueling, noisy, tmp_path):
     model = q_function(values, dueling, noisy)
-    model.epsilon = 0.25
+    model.final_epsilon = 0.25
     model.save(tmp_path / "model")
     other = q_function(values, dueling, noisy)
     other.parts["actions"].dense[0].kernel.assign_add(
         ops.ones_like(other.parts["actions"].dense[0].kernel)
     )
     other.load(tmp_path / "model")
-    assert other.epsilon == 0.25
+    assert other.final_epsilon == 0.25
     obs = np.random.default_rng(0).uniform(-1, 1, (6, 3)).astype(np.float32)
     actions, best, states, neglogps = model.step(obs, deterministic=True)
     assert actions.shape == best.shape == (6,)
@@ -186,6 +186,9 @@ def test_share_of_random_actions():
         model.epsilon = epsilon
         share = np.mean(model.step(obs)[0] != greedy)
         assert share == pytest.approx(0.75 * epsilon, abs=0.03)
+    model.epsilon, model.final_epsilon = None, 0.4
+    share = np.mean(model.step(obs)[0] != greedy)
+    assert share == pytest.approx(0.3, abs=0.03)
 
 
 def test_noise_explores_instead_of_epsilon():
@@ -396,17 +399,14 @@ def test_best_weights_are_returned():
             return self.now
 
     model, results = q_function(), Results()
-    best = BestWeights(model, epsilon=0.05)
-    model.epsilon = 0.5
+    best = BestWeights(model)
     bias = model.parts["actions"].dense[-1].bias
     for mean in (1.0, 5.0, 3.0):
         results.now = mean
         bias.assign(ops.full(bias.shape, mean))
         best.update_best(results)
-    assert model.epsilon == 0.5
     best.restore()
     np.testing.assert_array_equal(bias, [5.0] * 4)
-    assert model.epsilon == pytest.approx(0.05)
 
 
 def test_best_weights_are_kept_in_a_folder_and_returned(tmp_path):
@@ -445,9 +445,9 @@ def test_weights_before_training_are_never_the_best():
 def test_model_is_returned_with_the_last_share_of_random_actions():
     settings = dict(network="mlp", total_timesteps=400, exploration_final_eps=0.05)
     stopped = learn(env=cartpoles(), **settings, callback=lambda *_: True)
-    assert stopped.epsilon == pytest.approx(0.05)
+    assert stopped.final_epsilon == pytest.approx(0.05) and stopped.epsilon is None
     noisy = learn(env=cartpoles(), **settings, noisy=True)
-    assert noisy.epsilon == 0
+    assert noisy.final_epsilon == 0 and noisy.epsilon is None
 
 
 def test_arguments_without_an_effect_are_reported(capsys):

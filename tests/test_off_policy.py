@@ -7,10 +7,10 @@ from toy_envs import CounterEnv
 
 from baselines.common.actor_critic import ActorCritic
 from baselines.common.distributions import Deterministic, SquashedGaussian
+from baselines.common.episodes import count_due
 from baselines.common.errors import UserTypeError
 from baselines.common.off_policy import Player, make_memory
 from baselines.common.prioritized_replay import PrioritizedReplayBuffer
-from baselines.common.training import count_due
 from baselines.common.vec_env import DummyVecEnv
 
 BOX = spaces.Box(np.float32([-1, -2]), np.float32([1, 6]))

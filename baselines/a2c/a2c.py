@@ -67,13 +67,9 @@ def learn(
     alpha: Annotated[arg.Fraction, "decay of RMSProp's mean square"] = 0.99,
     gamma: arg.Gamma = 0.99,
     log_interval: arg.LogInterval = 100,
-    checkpoint_interval: arg.CheckpointInterval = 100_000,
     value_network: arg.ValueNetwork = "shared",
     normalize_observations: arg.NormalizeObservations = False,
-    precision: arg.Precision = "float32",
     callback: arg.Callback = None,
-    load_path: arg.LoadPath = None,
-    resume: arg.Resume = None,
 ) -> Policy:
     """Trains a policy by A2C and returns it."""
     if lrschedule != "linear" and not isinstance(lr, Real):

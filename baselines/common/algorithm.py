@@ -5,9 +5,11 @@ import inspect
 
 from gymnasium import spaces
 
+from baselines.common.arguments import run_arguments
 from baselines.common.declarations import (
     Argument,
     check_arguments,
+    declared_arguments,
     describe_arguments,
 )
 from baselines.common.precision import choose_precision, computing_in
@@ -30,7 +32,9 @@ def algorithm(actions=ACTIONS, mpi=True):
         network     and every other ``Part``: a function without arguments that builds
                     one; arguments of the part were among the caller's keywords
 
-    and everything else as it was given, checked. ``help(learn)`` lists the meanings.
+    and everything else as it was given, checked. Its callers can also give the
+    ``run_arguments`` of ``arguments.py``, which ``Run`` looks after. ``help(learn)``
+    lists the meanings.
 
     Args:
         actions: classes of the action spaces that it can be trained in.
@@ -42,19 +46,20 @@ def algorithm(actions=ACTIONS, mpi=True):
         def learn(**given):
             arguments = check_arguments(learn, given)
             # As what it means here, so that a run is not resumed in another.
-            precision = choose_precision(arguments.given.get("precision", "float32"))
+            precision = choose_precision(arguments.given["precision"])
             arguments.given["precision"] = precision
             run = Run(learn, arguments)
             values = {**arguments.values, "env": run.env, "seed": run.seed}
             values["network"].context = functools.partial(computing_in, precision)
-            return fn(run, **values)
+            return fn(run, **{name: values[name] for name in own})
 
         learn.actions = tuple(actions)
         learn.mpi = mpi
         learn.preset_of = None
         learn.settings = {}
         _, *parameters = inspect.signature(fn, eval_str=True).parameters.values()
-        return declare(learn, [Argument.of(parameter) for parameter in parameters])
+        own = {parameter.name: Argument.of(parameter) for parameter in parameters}
+        return declare(learn, (declared_arguments(run_arguments) | own).values())
 
     return decorate
 

@@ -183,35 +183,62 @@ ValueNetwork = Annotated[
     Literal["shared", "copy"],
     "whether the value function shares the policy's network or has a copy of its own",
 ]
-Precision = Annotated[
-    Literal["float32", "bfloat16", "auto"],
-    "numbers that networks compute with; auto is bfloat16 where the processor or GPU "
-    "has it, else float32. Weights, heads, losses and optimisers are float32 in either",
-]
 NormalizeObservations = Annotated[
     bool,
     "whether the model subtracts the running mean of float observations and divides by "
     "their running standard deviation",
 ]
 LogInterval = Annotated[Count, MayChange, "updates from one row of the log to the next"]
-CheckpointInterval = Annotated[
-    CountOrZero,
-    MayChange,
-    "agent steps from one checkpoint in the log folder to the next, rounded up to "
-    "whole updates; 0 for none",
-]
 Callback = Annotated[
     Callable | None,
     "called as callback(locals(), globals()) after each update, before its row is "
     "written; true stops training",
 ]
-LoadPath = Annotated[Path | None, MayChange, "a saved model to start from"]
-Resume = Annotated[
-    Path | None,
-    MayChange,
-    "log folder of an interrupted run to continue, bit for bit; arguments have to be "
-    "as they were, but for total_timesteps",
-]
+
+
+def run_arguments(
+    checkpoint_interval: Annotated[
+        CountOrZero,
+        MayChange,
+        "agent steps from one checkpoint in the log folder to the next, rounded up to "
+        "whole updates; 0 for none",
+    ] = 100_000,
+    eval_env: Annotated[
+        Any,
+        "as env, another one to evaluate the model in; the command line makes it",
+    ] = None,
+    eval_interval: Annotated[
+        CountOrZero,
+        MayChange,
+        "agent steps from one evaluation of the model, which takes the most likely or "
+        "best actions, to the next; the best model is kept as best_model.safetensors "
+        "in the log folder; 0 for none",
+    ] = 0,
+    eval_episodes: Annotated[Count, MayChange, "episodes in an evaluation"] = 10,
+    stop_at: Annotated[
+        float | None,
+        MayChange,
+        "mean return at which training stops: of an evaluation, or without them of the "
+        "last 100 episodes",
+    ] = None,
+    precision: Annotated[
+        Literal["float32", "bfloat16", "auto"],
+        "numbers that networks compute with; auto is bfloat16 where the processor or "
+        "GPU has it, else float32. Weights, heads, losses and optimisers are float32 "
+        "in either",
+    ] = "float32",
+    load_path: Annotated[
+        Path | None, MayChange, "a saved model, or log folder of one, to start from"
+    ] = None,
+    resume: Annotated[
+        Path | None,
+        MayChange,
+        "log folder of an interrupted run to continue, bit for bit; arguments have to "
+        "be as they were, but for total_timesteps",
+    ] = None,
+):
+    """Declares what every ``learn()`` takes and ``Run`` alone uses."""
+
 
 # What commands share that load a trained model. Code of the user's own is not imported
 # because a file names it, but if the command line does as well.

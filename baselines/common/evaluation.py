@@ -1,6 +1,15 @@
 """Models play episodes in environments of their own, which they do not learn from."""
 
+import os
+
 import numpy as np
+
+from baselines import logger
+from baselines.common import mpi
+from baselines.common.envs import as_vec_env
+from baselines.common.errors import UserValueError
+
+BEST_MODEL_FILE = "best_model.safetensors"  # in a log folder
 
 
 def play_steps(model, env, deterministic=False):
@@ -54,3 +63,99 @@ def summary(results) -> dict:
         "max": float(np.max(returns)),
         "mean_length": float(np.mean([result["l"] for result in results])),
     }
+
+
+class Evaluation:
+    """Evaluates the model of a run at intervals, and keeps the best one in a file.
+
+    The model takes the most likely or best actions. With several MPI ranks each plays
+    ``episodes``, and results are those of all.
+
+    Args:
+        env: a VecEnv of its own.
+        interval: agent steps of training from one to the next.
+        episodes: to an evaluation.
+    """
+
+    def __init__(self, env, interval, episodes):
+        self.env = env
+        self.interval = interval
+        self.episodes = episodes
+        self.model = self.folder = None
+        self.best = None  # highest mean return
+        self.columns = {}  # of the next row
+
+    def start(self, model, folder) -> None:
+        """Takes the model, and the folder of its best version, None for no file.
+
+        Raises:
+            UserValueError: if its spaces are not those of the environment.
+        """
+        model.check_spaces(self.env)
+        self.env.reset()  # So that it has a state for checkpoints.
+        self.model, self.folder = model, folder
+
+    def run(self, num_timesteps) -> float:
+        """Evaluates the model, which training does not notice; returns its mean return.
+
+        Args:
+            num_timesteps: agent steps of training so far, for the log.
+        """
+        generator, self.model.rng = self.model.rng, np.random.default_rng(0)
+        try:
+            results = evaluate(self.model, self.env, self.episodes, deterministic=True)
+        finally:
+            self.model.rng = generator
+        found = summary([result for part in mpi.gather(results) for result in part])
+        if self.best is None or found["mean"] > self.best:
+            self.best = found["mean"]
+            if self.folder is not None:
+                self.model.save(os.path.join(self.folder, BEST_MODEL_FILE))
+        self.columns = {
+            "eval_eprewmean": found["mean"],
+            "eval_eprewstd": found["std"],
+            "eval_eplenmean": found["mean_length"],
+        }
+        logger.log(
+            f"evaluated at {num_timesteps} agent steps: mean return {found['mean']:g} "
+            f"({found['min']:g} to {found['max']:g}) of {found['episodes']} episodes; "
+            f"the best mean so far is {self.best:g}"
+        )
+        return found["mean"]
+
+    def take_columns(self) -> dict:
+        """Returns the columns of the last evaluation, once."""
+        columns, self.columns = self.columns, {}
+        return columns
+
+    def get_state(self) -> dict:
+        return {
+            "best": self.best,
+            "columns": self.columns,
+            "env": self.env.get_state(),
+        }
+
+    def set_state(self, state) -> None:
+        self.best = state["best"]
+        self.columns = state["columns"]
+        self.env.set_state(state["env"])
+
+
+def make_evaluation(arguments, seed):
+    """Returns the Evaluation that arguments of ``learn()`` ask for, None for none.
+
+    Args:
+        arguments: all of them, by name.
+        seed: of the environment, unless it is a VecEnv.
+
+    Raises:
+        UserValueError: for an environment without an interval, or the reverse.
+    """
+    env, interval = arguments["eval_env"], arguments["eval_interval"]
+    if arguments["total_timesteps"] == 0 or (env is None and not interval):
+        return None
+    if env is None or not interval:
+        raise UserValueError(
+            f"eval_interval and eval_env belong together; received {interval} and {env}"
+        )
+    return Evaluation(as_vec_env(env, seed), interval, arguments["eval_episodes"])

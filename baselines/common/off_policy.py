@@ -153,16 +153,13 @@ class BestWeights:
     Args:
         model: a ``Model``.
         folder: where to save it as ``best.safetensors``; None for memory only.
-        attributes: of the model, with the values that the best weights are saved with,
-            such as ``epsilon=0.01``.
     """
 
-    def __init__(self, model, folder=None, **attributes):
+    def __init__(self, model, folder=None):
         if folder is not None:
             check_writable(os.path.abspath(os.path.expanduser(folder)))
         self.model = model
         self.folder = folder
-        self.attributes = attributes
         self.mean = None
         self.variables = {}
 
@@ -177,22 +174,14 @@ class BestWeights:
         ):
             return
         self.mean = episodes.mean("r")
-        before = {name: getattr(self.model, name) for name in self.attributes}
-        self._set(self.attributes)
         self.variables = self.model.get_state()["variables"]
         if self.folder is not None:
             self.model.save(os.path.join(self.folder, "best.safetensors"))
-        self._set(before)
-
-    def _set(self, attributes):
-        for name, value in attributes.items():
-            setattr(self.model, name, value)
 
     def restore(self) -> None:
         """Gives the best weights back to the model, if any were stored."""
         for name, value in self.variables.items():
             self.model.named_variables[name].assign(value)
-        self._set(self.attributes)
 
     def get_state(self) -> dict:
         return {"mean": self.mean, "variables": self.variables}

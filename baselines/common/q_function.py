@@ -25,6 +25,10 @@ class QFunction(Model):
         seed: of the generator that acting draws from.
         algorithm: name of the module that trains it; saved with the model.
 
+    Attributes:
+        epsilon: probability of a random action in training; None for
+            ``final_epsilon``, a variable that is saved with the model.
+
     Raises:
         UserTypeError: for spaces or networks that are not supported.
         UserValueError: if the network cannot take the observations.
@@ -60,6 +64,7 @@ class QFunction(Model):
         self.streams = [Stream([*hiddens, n], noisy, name) for name, n in units.items()]
         self.parts |= zip(units, self.streams)
         self.parts["exploration"] = Exploration()
+        self.epsilon = None
         self.make_variables(network, self._build)
         self.noise_sizes = [stream.noise_size for stream in self.streams]
         self._act = backend.compile(self._mean, self.variables)
@@ -99,12 +104,11 @@ class QFunction(Model):
         return self.values.mean(self(obs, noise))
 
     @property
-    def epsilon(self) -> float:
-        """Probability of a random action; saved with the model."""
+    def final_epsilon(self) -> float:
         return float(self.parts["exploration"].epsilon.numpy())
 
-    @epsilon.setter
-    def epsilon(self, value):
+    @final_epsilon.setter
+    def final_epsilon(self, value):
         self.parts["exploration"].epsilon.assign(value)
 
     def step(self, obs, S=None, M=None, deterministic=False):
@@ -126,7 +130,8 @@ class QFunction(Model):
         values = np.asarray(self._act(obs, noise))
         actions = values.argmax(axis=1)
         if not deterministic:
-            at_random = self.rng.random(len(obs)) < self.epsilon
+            epsilon = self.final_epsilon if self.epsilon is None else self.epsilon
+            at_random = self.rng.random(len(obs)) < epsilon
             drawn = self.rng.integers(self.num_actions, size=len(obs))
             actions = np.where(at_random, drawn, actions)
         actions = actions + self.action_space.start

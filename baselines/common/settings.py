@@ -33,7 +33,15 @@ from baselines.common.saving.checkpoints import check_ranks, list_manifests
 from baselines.common.saving.files import check_writable
 
 # Arguments of learn() that are not the algorithm's own but come from those below.
-SHARED = {"env", "network", "seed", "total_timesteps", "load_path", "resume"}
+SHARED = {
+    "env",
+    "eval_env",
+    "network",
+    "seed",
+    "total_timesteps",
+    "load_path",
+    "resume",
+}
 
 
 @dataclasses.dataclass

@@ -5,7 +5,6 @@ import secrets
 import shlex
 import signal
 import time
-from collections import deque
 
 import keras
 import numpy as np
@@ -13,12 +12,14 @@ import numpy as np
 from baselines import logger
 from baselines.common import mpi, precision
 from baselines.common.envs import as_vec_env
+from baselines.common.episodes import EpisodeResults, count_due
 from baselines.common.errors import (
     DivergedError,
     FullDiskError,
     UserTypeError,
     UserValueError,
 )
+from baselines.common.evaluation import make_evaluation
 from baselines.common.model import check_separate
 from baselines.common.saving.checkpoints import (
     Checkpoints,
@@ -81,6 +82,9 @@ class Run:
                 f"the action space {self.env.action_space} is not supported: {name} "
                 f"needs a {kinds} one"
             )
+        self.evaluation = make_evaluation(given, self.seed)
+        if self.evaluation is not None:
+            self.envs.append(self.evaluation.env)
         self.episodes = EpisodeResults()
         self.new_episodes = []
         self.num_timesteps = self.previous_timesteps = 0
@@ -89,11 +93,6 @@ class Run:
         self.stop = False
         self.signal = 0  # none yet
         self.old_handlers = {}
-
-    def add_env(self, env):
-        """Returns another environment of this run as a VecEnv, whose state is saved."""
-        self.envs.append(as_vec_env(env, self.seed))
-        return self.envs[-1]
 
     def load(self, model, target=None) -> None:
         """Loads the saved model of ``load_path``, if there is one.
@@ -134,6 +133,9 @@ class Run:
         description = model.description | self.arguments.fixed
         description["num_envs"] = self.env.num_envs
         self.check_agreement(description)
+        if self.evaluation is not None:
+            self.evaluation.start(model, folder)
+            parts["evaluation"] = self.evaluation
         # The log comes last, because restoring anything else may still fail.
         parts = {"model": model, "episodes": self.episodes, **parts, "logger": logger}
         folder = folder and os.path.join(folder, "checkpoints")
@@ -301,6 +303,11 @@ class Run:
         Raises:
             KeyboardInterrupt, SystemExit: if SIGINT or SIGTERM came.
         """
+        score = np.nan
+        if self.evaluation and (last or self.due(self.evaluation.interval)):
+            start = time.perf_counter()
+            score = self.evaluation.run(self.num_timesteps)
+            self.start_time += time.perf_counter() - start  # not in fps
         ranks = mpi.gather((self.new_episodes, bool(self.stop), self.signal))
         if mpi.size > 1:
             self.previous_episodes = self.episodes.count
@@ -310,6 +317,7 @@ class Run:
         self.stop = any(stop for _, stop, _ in ranks)
         # It may have reached one rank alone, or one later than the others.
         number = max(number for *_, number in ranks)
+        self.stop_at_score(score)
         if self.row is not None:
             self._write_row()
         if not self.checkpoint_interval:
@@ -328,6 +336,24 @@ class Run:
             raise KeyboardInterrupt
         raise SystemExit(128 + number)
 
+    def stop_at_score(self, score) -> None:
+        """Ends training if the model is as good as was asked for.
+
+        Args:
+            score: mean return of an evaluation, NaN if there was none.
+        """
+        stop_at = self.arguments.given["stop_at"]
+        if stop_at is None:
+            return
+        if self.evaluation is None and self.episodes.count >= 100:
+            score = self.episodes.mean("r")
+        if score >= stop_at:
+            logger.log(
+                f"mean return {score:g} after {self.num_timesteps} agent steps: "
+                f"training ends, as stop_at is {stop_at:g}"
+            )
+            self.stop = True
+
     def _write_row(self):
         seconds = time.perf_counter() - self.start_time
         steps = self.num_timesteps - self.first_timestep
@@ -337,6 +363,8 @@ class Run:
             "eprewmean": self.episodes.mean("r"),
             "eplenmean": self.episodes.mean("l"),
         }
+        if self.evaluation is not None:
+            shared |= self.evaluation.take_columns()
         logger.logkvs(shared | self.row)
         logger.dumpkvs()
         self.row = None
@@ -367,34 +395,3 @@ def count_updates(total_timesteps, batch_size) -> int:
             "many, or 0 for none"
         )
     return total_timesteps // batch_size
-
-
-def count_due(before, now, every, after=0) -> int:
-    """Returns how many multiples of ``every``, above ``after``, are in (before, now].
-
-    So nothing is lost where several environments step at once.
-    """
-    return max(now // every - max(before, after) // every, 0)
-
-
-class EpisodeResults:
-    """The results of the last 100 episodes (``info["episode"]``), newest last."""
-
-    def __init__(self):
-        self.results = deque(maxlen=100)
-        self.count = 0  # of all episodes
-
-    def extend(self, results) -> None:
-        self.results.extend(results)
-        self.count += len(results)
-
-    def mean(self, key) -> float:
-        """Returns the mean of ``r`` or ``l`` (return, length), NaN if there is none."""
-        return float(np.mean([result[key] for result in self.results] or [np.nan]))
-
-    def get_state(self) -> dict:
-        return {"results": list(self.results), "count": self.count}
-
-    def set_state(self, state) -> None:
-        self.results = deque(state["results"], maxlen=100)
-        self.count = state["count"]

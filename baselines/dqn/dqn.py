@@ -99,7 +99,6 @@ def learn(
     print_freq: arg.PrintFreq = 100,
     checkpoint_freq: arg.CheckpointFreq = 10_000,
     checkpoint_path: arg.CheckpointPath = None,
-    checkpoint_interval: arg.CheckpointInterval = 100_000,
     learning_starts: arg.LearningStarts = 1000,
     gamma: arg.Gamma = 0.99,
     target_network_update_freq: Annotated[
@@ -142,10 +141,7 @@ def learn(
         "whether noise on the weights explores, in place of random actions (Fortunato "
         "et al. 2018)",
     ] = False,
-    precision: arg.Precision = "float32",
     callback: arg.Callback = None,
-    load_path: arg.LoadPath = None,
-    resume: arg.Resume = None,
 ) -> QFunction:
     """Trains action values by DQN and returns them.
 
@@ -168,6 +164,9 @@ def learn(
 
     model, target = make_q_function(), make_q_function()
     run.load(model, target)
+    final_epsilon = 0 if noisy else exploration_final_eps
+    if total_timesteps:
+        model.final_epsilon = final_epsilon
     prioritized = dict(
         alpha=prioritized_replay_alpha,
         beta=prioritized_replay_beta0,
@@ -207,11 +206,9 @@ def learn(
         lambda: move_towards(target.variables, model.variables, 1), target.variables
     )
     untrained_until = max(learning_starts, env.num_envs)  # Something is in memory then.
-    exploration_steps = exploration_fraction * total_timesteps
-    if noisy:
-        exploration_steps = exploration_final_eps = 0
+    exploration_steps = 0 if noisy else exploration_fraction * total_timesteps
     player = Player(env, model, memory)
-    best = BestWeights(model, checkpoint_path, epsilon=exploration_final_eps)
+    best = BestWeights(model, checkpoint_path)
     last_metrics = LastMetrics()
     parts = dict(
         target=target,
@@ -229,7 +226,7 @@ def learn(
             )
         for _, num_timesteps in run.updates():
             model.epsilon = exploration(
-                run.previous_timesteps, exploration_steps, exploration_final_eps
+                run.previous_timesteps, exploration_steps, final_epsilon
             )
             player.step_async()
             if num_batches := run.due(train_freq, after=untrained_until):
@@ -255,6 +252,7 @@ def learn(
             if checkpoint_freq and run.due(checkpoint_freq) and last_metrics.values:
                 best.update_best(run.episodes)
             run.stop = callback is not None and callback(locals(), globals())
+    model.epsilon = None
     if total_timesteps:
         best.restore()
         if run.episodes.count < print_freq:

@@ -3,13 +3,12 @@
 Schulman et al. 2017, "Proximal Policy Optimization Algorithms".
 """
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 from keras import ops
 
 from baselines.common import arguments as arg
-from baselines.common import mpi
 from baselines.common.algorithm import algorithm
 from baselines.common.errors import UserValueError
 from baselines.common.optimizers import Adam
@@ -17,7 +16,6 @@ from baselines.common.policies import Policy
 from baselines.common.returns import explained_variance, gae
 from baselines.common.runners import Runner, Shuffler, flatten
 from baselines.common.schedules import make_schedule
-from baselines.common.training import EpisodeResults
 from baselines.common.updates import Step, make_update
 
 
@@ -87,11 +85,6 @@ def learn(
     network: arg.Network,
     seed: arg.Seed = None,
     total_timesteps: arg.Timesteps = int(1e6),
-    eval_env: Annotated[
-        Any,
-        "as env; played for nsteps after each update, and its results logged as "
-        "eval_eprewmean and eval_eplenmean",
-    ] = None,
     nsteps: Annotated[arg.Count, "steps of each environment in an update"] = 2048,
     ent_coef: Annotated[float, "weight of the entropy bonus"] = 0.0,
     lr: Annotated[arg.Schedule, "learning rate"] = 3e-4,
@@ -109,13 +102,9 @@ def learn(
     cliprange: Annotated[
         arg.Schedule, "how far ratio and value may move in an update"
     ] = 0.2,
-    checkpoint_interval: arg.CheckpointInterval = 100_000,
     value_network: arg.ValueNetwork = "shared",
     normalize_observations: arg.NormalizeObservations = False,
-    precision: arg.Precision = "float32",
     callback: arg.Callback = None,
-    load_path: arg.LoadPath = None,
-    resume: arg.Resume = None,
 ) -> Policy:
     """Trains a policy by PPO and returns it."""
     policy = Policy(
@@ -167,10 +156,6 @@ def learn(
     update = make_update(step, variables=policy.variables, scan=True)
     runner, shuffler = Runner(env, policy, nsteps), Shuffler(seed)
     parts = dict(optimizer=optimizer, runner=runner, shuffler=shuffler)
-    if eval_env is not None:
-        eval_runner = Runner(run.add_env(eval_env), policy, nsteps)
-        eval_episodes = EpisodeResults()
-        parts |= dict(eval_runner=eval_runner, eval_episodes=eval_episodes)
     with run.start(nsteps, policy, **parts):
         for nupdates, num_timesteps in run.updates():
             rollout = runner.run()
@@ -203,14 +188,8 @@ def learn(
                 returns,
             )
             policy.observe(rollout.obs)
-            columns = {"nupdates": nupdates}
-            if eval_env is not None:
-                for results in mpi.gather(eval_runner.run().episodes):
-                    eval_episodes.extend(results)
-                columns["eval_eprewmean"] = eval_episodes.mean("r")
-                columns["eval_eplenmean"] = eval_episodes.mean("l")
             if run.row_due(log_interval):
                 explained = explained_variance(rollout.values, returns)
-                run.log(metrics, explained_variance=explained, **columns)
+                run.log(metrics, nupdates=nupdates, explained_variance=explained)
             run.stop = callback is not None and callback(locals(), globals())
     return policy

@@ -1,0 +1,36 @@
+"""Results of episodes, and what is due between two agent steps."""
+
+from collections import deque
+
+import numpy as np
+
+
+class EpisodeResults:
+    """The results of the last 100 episodes (``info["episode"]``), newest last."""
+
+    def __init__(self):
+        self.results = deque(maxlen=100)
+        self.count = 0  # of all episodes
+
+    def extend(self, results) -> None:
+        self.results.extend(results)
+        self.count += len(results)
+
+    def mean(self, key) -> float:
+        """Returns the mean of ``r`` or ``l`` (return, length), NaN if there is none."""
+        return float(np.mean([result[key] for result in self.results] or [np.nan]))
+
+    def get_state(self) -> dict:
+        return {"results": list(self.results), "count": self.count}
+
+    def set_state(self, state) -> None:
+        self.results = deque(state["results"], maxlen=100)
+        self.count = state["count"]
+
+
+def count_due(before, now, every, after=0) -> int:
+    """Returns how many multiples of ``every``, above ``after``, are in (before, now].
+
+    So nothing is lost where several environments step at once.
+    """
+    return max(now // every - max(before, after) // every, 0)

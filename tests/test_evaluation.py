@@ -1,0 +1,149 @@
+"""Evaluations during training: what they find, and that training does not notice."""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from conftest import import_learn
+from test_algorithms import read_rows
+
+from baselines import logger, run
+from baselines.common.errors import UserValueError
+from baselines.common.evaluation import Evaluation, evaluate
+from baselines.common.saving.tensors import load_tensors
+
+NOISY = dict(network="mlp", noisy=True, learning_starts=50, print_freq=5, seed=0)
+
+
+class Sure:
+    """A model that has a return and a length of episodes, which differ by number."""
+
+    initial_state = None
+    rng = None
+    saved = []
+
+    def step(self, obs, S, M, deterministic):
+        assert deterministic
+        return np.zeros(len(obs), int), None, None, None
+
+    def check_spaces(self, env):
+        pass
+
+    def save(self, path):
+        self.saved.append(path)
+
+
+class Returns:
+    """VecEnv of one environment whose episodes of one step have the returns given."""
+
+    num_envs = 1
+
+    def __init__(self, returns):
+        self.returns = iter(returns)
+
+    def reset(self):
+        return np.zeros(1)
+
+    def step(self, actions):
+        infos = [{"episode": {"r": next(self.returns), "l": 1}}]
+        return np.zeros(1), np.zeros(1), np.ones(1, bool), infos
+
+
+@pytest.fixture
+def quiet():
+    with logger.scoped_configure(None, []):
+        yield
+
+
+def test_best_model_is_kept(quiet):
+    model = Sure()
+    evaluation = Evaluation(Returns([1, 3, 4, 6, 0, 8]), 100, episodes=2)
+    evaluation.start(model, "folder")
+    assert [evaluation.run(n) for n in (100, 200, 300)] == [2, 5, 4]
+    assert evaluation.best == 5
+    assert model.saved == ["folder/best_model.safetensors"] * 2
+    assert evaluation.take_columns() == {
+        "eval_eprewmean": 4,
+        "eval_eprewstd": 4,
+        "eval_eplenmean": 1,
+    }
+    assert evaluation.take_columns() == {}
+
+
+def test_training_does_not_notice_evaluations(tmp_path):
+    """Not even of a model that draws noise where it acts for the best."""
+    weights = []
+    for settings in {}, dict(eval_env=gym.make("CartPole-v1"), eval_interval=60):
+        with logger.scoped_configure(str(tmp_path / str(len(weights))), ["csv"]):
+            model = import_learn("dqn")(
+                env=gym.make("CartPole-v1"), total_timesteps=200, **NOISY, **settings
+            )
+        weights.append(model.get_state()["variables"])
+    assert weights[0].keys() == weights[1].keys()
+    for name, value in weights[0].items():
+        np.testing.assert_array_equal(value, weights[1][name])
+
+
+def test_training_stops_at_a_score(tmp_path):
+    def train(**settings):
+        with logger.scoped_configure(str(tmp_path), ["csv"]):
+            import_learn("a2c")(
+                env=gym.make("CartPole-v1"),
+                network="mlp",
+                total_timesteps=5000,
+                log_interval=1,
+                seed=0,
+                **settings,
+            )
+        return read_rows(tmp_path)[-1]
+
+    # Of the last 100 episodes: at least as many have ended.
+    last = train(stop_at=5)
+    assert 100 * 9 < int(last["total_timesteps"]) < 5000
+    # Of an evaluation: the first that there is.
+    env = gym.make("CartPole-v1")
+    last = train(stop_at=5, eval_env=env, eval_interval=105, eval_episodes=2)
+    assert int(last["total_timesteps"]) == 105
+    assert float(last["eval_eprewmean"]) >= 5
+
+
+def test_command_line_evaluates_the_model_it_keeps(empty_folder):
+    arguments = "--alg=a2c --env=CartPole-v1 --num_timesteps=300 --seed=0"
+    run.main([*arguments.split(), "--eval_interval=300", "--eval_episodes=3"])
+    log = empty_folder / "log"
+    models = [
+        load_tensors(log / f"{x}.safetensors")[0] for x in ("model", "best_model")
+    ]
+    for name, value in models[0].items():
+        np.testing.assert_array_equal(value, models[1][name])
+    assert "evaluated at 300 agent steps: mean return" in (log / "log.txt").read_text()
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        (dict(eval_interval=100), "eval_interval and eval_env belong together"),
+        (dict(eval_env=gym.make("CartPole-v1")), "eval_interval and eval_env belong"),
+        (
+            dict(eval_interval=100, eval_env=gym.make("Pendulum-v1")),
+            "trained with the observation space",
+        ),
+        (dict(eval_interval=-1), "eval_interval has to be at least 0"),
+        (dict(eval_interval=1, eval_episodes=0), "eval_episodes has to be at least 1"),
+    ],
+)
+def test_mistakes(quiet, settings, words):
+    with pytest.raises(UserValueError, match=words):
+        import_learn("a2c")(env=gym.make("CartPole-v1"), network="mlp", **settings)
+
+
+def test_evaluation_carries_recurrent_state():
+    class Recurrent(Sure):
+        initial_state = "start"
+        seen = []
+
+        def step(self, obs, S, M, deterministic):
+            self.seen.append((S, bool(M[0])))
+            return np.zeros(1, int), None, "later", None
+
+    evaluate(Recurrent(), Returns([1, 2, 3]), 3, deterministic=True)
+    assert Recurrent.seen == [("start", False), ("later", True), ("later", True)]
