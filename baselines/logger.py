@@ -65,7 +65,11 @@ class TableOutput:
 
 class TerminalOutput(TableOutput):
     def __init__(self, folder, state=None):
-        self.file = sys.stdout
+        pass
+
+    @property
+    def file(self):
+        return sys.stdout  # which may be another while a live line is shown
 
     def write_text(self, text):
         try:
@@ -74,6 +78,8 @@ class TerminalOutput(TableOutput):
             # Whatever read it is gone, but the run continues. Python would try to flush
             # the rest again when it exits.
             os.dup2(os.open(os.devnull, os.O_WRONLY), self.file.fileno())
+            with contextlib.suppress(OSError):
+                print("nobody reads standard output any more", file=sys.stderr)
 
     def get_state(self):
         return None
@@ -109,7 +115,7 @@ class CSVOutput:
 
     def write_row(self, row):
         self.rows.append(row)
-        new = sorted(row.keys() - set(self.columns))
+        new = [key for key in row if key not in self.columns]
         if new:
             self.columns += new
             self._rewrite()
@@ -313,9 +319,21 @@ def log(*words):
     current.log(*words)
 
 
+def show(line):
+    """Writes a line to the terminal alone, if rows are written there."""
+    current.open()
+    if "stdout" in current.outputs:
+        current.outputs["stdout"].write_text(line)
+
+
 def warn(*words):
     """Writes a warning, as ``log`` does."""
     current.log("warning:", *words)
+
+
+def uses(name):
+    """Whether rows are written to the output of that name, such as stdout."""
+    return name in current.formats
 
 
 def get_dir():

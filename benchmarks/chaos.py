@@ -44,7 +44,7 @@ except ImportError:
 
 END_SECONDS = 20  # in which the death of a rank has to end all of them
 STALL_SECONDS = 1800  # without a new checkpoint, after which a run counts as stuck
-IGNORED = {"fps"}  # columns that depend on the time
+IGNORED = {"fps", "time_elapsed"}  # columns that depend on the time
 RESERVED = "--log_path", "--save_path", "--resume"  # arguments that are set here
 
 

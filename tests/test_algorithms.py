@@ -30,7 +30,7 @@ from baselines.common.vec_env import DummyVecEnv
 from baselines.run import main
 
 ENV_TYPES = ("atari", "retro", "classic_control", "box2d", "mujoco", "toy_text")
-TIME_COLUMNS = {"fps"}
+TIME_COLUMNS = {"fps", "time_elapsed"}
 
 
 def flags(settings):

@@ -48,7 +48,7 @@ def test_csv_has_a_header_and_a_row_each():
     logger.configure("log", ["csv"])
     write({"b": 2, "a": 1.5}, {"a": -3e-7, "b": 4})
     with open("log/progress.csv", newline="") as file:
-        assert file.read() == "a,b\n1.5,2\n-3e-07,4\n"
+        assert file.read() == "b,a\n2,1.5\n4,-3e-07\n"
 
 
 def test_new_column_loses_no_row():

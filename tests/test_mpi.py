@@ -83,7 +83,8 @@ def wait_for_checkpoint(process):
 def read_rows(folder):
     with open(Path(folder, "progress.csv"), newline="") as file:
         return [
-            {k: v for k, v in row.items() if k != "fps"} for row in csv.DictReader(file)
+            {k: v for k, v in row.items() if k not in ("fps", "time_elapsed")}
+            for row in csv.DictReader(file)
         ]
 
 

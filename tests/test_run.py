@@ -390,7 +390,7 @@ def test_run_outlives_its_terminal():
     os.close(terminal)  # The process group gets SIGHUP; writing becomes an error.
     assert os.waitpid(pid, 0)[1] == 0
     last = Path("log/progress.csv").read_text().splitlines()[-1]
-    assert ",2000," in last
+    assert last.startswith("2000,")
     assert "Log files: " in Path("log/log.txt").read_text()
 
 

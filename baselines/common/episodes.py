@@ -4,6 +4,8 @@ from collections import deque
 
 import numpy as np
 
+from baselines.common.errors import UserValueError
+
 
 class EpisodeResults:
     """The results of the last 100 episodes (``info["episode"]``), newest last."""
@@ -34,3 +36,18 @@ def count_due(before, now, every, after=0) -> int:
     So nothing is lost where several environments step at once.
     """
     return max(now // every - max(before, after) // every, 0)
+
+
+def count_updates(total_timesteps, batch_size) -> int:
+    """Returns how many updates of ``batch_size`` agent steps fit.
+
+    Raises:
+        UserValueError: if none fits and 0 were not asked for.
+    """
+    if 0 < total_timesteps < batch_size:
+        raise UserValueError(
+            f"total_timesteps (num_timesteps) is {total_timesteps}, but one update "
+            f"takes {batch_size} agent steps over all environments; give at least that "
+            "many, or 0 for none"
+        )
+    return total_timesteps // batch_size

@@ -12,7 +12,7 @@ import numpy as np
 from baselines import logger
 from baselines.common import mpi, precision
 from baselines.common.envs import as_vec_env
-from baselines.common.episodes import EpisodeResults, count_due
+from baselines.common.episodes import EpisodeResults, count_due, count_updates
 from baselines.common.errors import (
     DivergedError,
     FullDiskError,
@@ -26,6 +26,7 @@ from baselines.common.saving.checkpoints import (
     find_run_folder,
     list_manifests,
 )
+from baselines.common.status import Clock, begin_status, duration
 from baselines.common.updates import move_towards
 from baselines.common.vec_env.vec_env import is_resumable
 
@@ -67,7 +68,7 @@ class Run:
         self.total_timesteps = given["total_timesteps"]
         self.resume = given["resume"]
         self.load_path = given["load_path"]
-        name = learn.__module__.rpartition(".")[2]
+        self.name = name = learn.__module__.rpartition(".")[2]
         if mpi.size > 1 and not learn.mpi:
             raise UserValueError(
                 f"{name} trains in one process; leave out mpiexec, and set num_env for "
@@ -85,11 +86,13 @@ class Run:
         self.evaluation = make_evaluation(given, self.seed)
         if self.evaluation is not None:
             self.envs.append(self.evaluation.env)
+        self.clock = Clock()
         self.episodes = EpisodeResults()
         self.new_episodes = []
         self.num_timesteps = self.previous_timesteps = 0
         self.previous_episodes = 0
         self.row = None
+        self.status = None
         self.stop = False
         self.signal = 0  # none yet
         self.old_handlers = {}
@@ -137,15 +140,18 @@ class Run:
             self.evaluation.start(model, folder)
             parts["evaluation"] = self.evaluation
         # The log comes last, because restoring anything else may still fail.
-        parts = {"model": model, "episodes": self.episodes, **parts, "logger": logger}
+        parts |= {"episodes": self.episodes, "clock": self.clock, "logger": logger}
         folder = folder and os.path.join(folder, "checkpoints")
-        self.checkpoints = Checkpoints(folder, description, parts)
+        self.checkpoints = Checkpoints(folder, description, {"model": model, **parts})
         if self.resume is None:
             self.begin()
         else:
             self.restore()
-        if self.total_timesteps:
+        if self.num_timesteps < self.total_timesteps:
             self.warn()
+            self.status = begin_status(
+                self.name, self.env, self.num_timesteps, self.total_timesteps
+            )
         self.first_timestep = self.num_timesteps
         self.start_time = time.perf_counter()
         return self
@@ -224,6 +230,13 @@ class Run:
     def __exit__(self, kind, error, traceback):
         for number, handler in self.old_handlers.items():
             signal.signal(number, handler)
+        if self.status is not None:
+            self.status.close()
+        if self.status is not None and error is None:
+            logger.log(
+                f"trained {self.name} up to {self.num_timesteps:,} agent steps in "
+                f"{duration(self.clock.seconds)}: {self.status.score(self.episodes)}"
+            )
         if isinstance(error, (DivergedError, FullDiskError)):
             where = "there is no checkpoint"
             folder = self.checkpoints.folder
@@ -318,8 +331,10 @@ class Run:
         # It may have reached one rank alone, or one later than the others.
         number = max(number for *_, number in ranks)
         self.stop_at_score(score)
-        if self.row is not None:
+        wrote_row = self.row is not None
+        if wrote_row:
             self._write_row()
+        self.status.update(self.num_timesteps, self.episodes, wrote_row)
         if not self.checkpoint_interval:
             return
         self.checkpoints.write_segments()
@@ -359,6 +374,7 @@ class Run:
         steps = self.num_timesteps - self.first_timestep
         shared = {
             "total_timesteps": self.num_timesteps,
+            "time_elapsed": round(self.clock.seconds, 3),
             "fps": int(steps / seconds),
             "eprewmean": self.episodes.mean("r"),
             "eplenmean": self.episodes.mean("l"),
@@ -380,18 +396,3 @@ def make_seed(seed) -> int:
         seed = mpi.broadcast(secrets.randbelow(2**31))
     keras.utils.set_random_seed(int(seed))
     return mpi.own_seed(int(seed))
-
-
-def count_updates(total_timesteps, batch_size) -> int:
-    """Returns how many updates of ``batch_size`` agent steps fit.
-
-    Raises:
-        UserValueError: if none fits and 0 were not asked for.
-    """
-    if 0 < total_timesteps < batch_size:
-        raise UserValueError(
-            f"total_timesteps (num_timesteps) is {total_timesteps}, but one update "
-            f"takes {batch_size} agent steps over all environments; give at least that "
-            "many, or 0 for none"
-        )
-    return total_timesteps // batch_size

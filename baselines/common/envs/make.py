@@ -181,10 +181,13 @@ def make_vec_env(
                 f"environments need {num_env} workers; received "
                 f"num_workers={num_workers}"
             )
-        return SubprocVecEnv(env_fns, num_env, on_worker_failure)
+        num_workers = num_env
     if num_workers is None and not use_workers(env_type, num_env):
-        return DummyVecEnv(env_fns)
-    return SubprocVecEnv(env_fns, num_workers, on_worker_failure)
+        venv = DummyVecEnv(env_fns)
+    else:
+        venv = SubprocVecEnv(env_fns, num_workers, on_worker_failure)
+    venv.spec = spec
+    return venv
 
 
 def use_workers(env_type, num_env) -> bool:
@@ -229,6 +232,7 @@ def as_vec_env(env, seed=None) -> VecEnv:
         env = flatten_observations(env if recorded else CheckedEnv(env))
         env.reset(seed=seed)
         venv = DummyVecEnv([lambda: env])
+        venv.spec = env.spec
         # A Monitor inside records more: raw rewards, and full games of several lives.
         return venv if has_wrapper(env, Monitor) else VecMonitor(venv)
     if isinstance(env, VecEnv) or all(

@@ -25,7 +25,7 @@ from baselines.common.saving.tensors import (
     take_arrays,
 )
 
-FORMAT = 4
+FORMAT = 5
 METADATA = {
     "description": dict,
     "num_timesteps": int,

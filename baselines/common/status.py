@@ -1,0 +1,140 @@
+"""Where a run is: a live line on a terminal, and now and then a plain one elsewhere."""
+
+import sys
+import time
+
+import keras
+from rich.live import Live
+from rich.text import Text
+
+from baselines import logger
+from baselines.common import mpi
+
+LIVE_SECONDS = 0.5  # from one change of the live line to the next
+PLAIN_SECONDS = 60  # without a word, after which there is a plain line
+
+
+class Clock:
+    """Seconds of training, those before the run was resumed included."""
+
+    def __init__(self):
+        self.set_state({"seconds": 0.0})
+
+    @property
+    def seconds(self) -> float:
+        return self.before + time.perf_counter() - self.start
+
+    def get_state(self) -> dict:
+        return {"seconds": self.seconds}
+
+    def set_state(self, state) -> None:
+        self.before = state["seconds"]
+        self.start = time.perf_counter()
+
+
+class Status:
+    """Shows the progress of a run on standard output, unless nothing is logged there.
+
+    Args:
+        name: of what is trained.
+        first_timestep, total_timesteps: agent steps at the start and at the end.
+    """
+
+    def __init__(self, name, first_timestep, total_timesteps):
+        self.name = name
+        self.first_timestep = first_timestep
+        self.total_timesteps = total_timesteps
+        self.best = None  # mean return
+        self.start = self.last = time.perf_counter()
+        self.live = None
+        if mpi.rank == 0 and logger.uses("stdout") and sys.stdout.isatty():
+            self.live = Live(auto_refresh=False, transient=True)
+            self.live.start()
+
+    def update(self, num_timesteps, episodes, wrote_row) -> None:
+        """Shows how far training is, if it is time to.
+
+        Args:
+            num_timesteps: agent steps so far.
+            episodes: ``EpisodeResults``.
+            wrote_row: whether the log had a row, which says as much.
+        """
+        if episodes.count >= 100:
+            mean = episodes.mean("r")
+            self.best = mean if self.best is None else max(self.best, mean)
+        now = time.perf_counter()
+        if self.live is None and wrote_row:
+            self.last = now
+        if now - self.last < (PLAIN_SECONDS if self.live is None else LIVE_SECONDS):
+            return
+        self.last = now
+        line = self.line(num_timesteps, episodes)
+        if self.live is not None:
+            self.live.update(Text(line, no_wrap=True, overflow="ellipsis"))
+            self.live.refresh()
+        else:
+            logger.show(line)
+
+    def line(self, num_timesteps, episodes) -> str:
+        """Returns name, agent steps, their rate, the time left, and mean returns."""
+        rate = (num_timesteps - self.first_timestep) / (
+            time.perf_counter() - self.start
+        )
+        left = (self.total_timesteps - num_timesteps) / rate
+        share = num_timesteps / self.total_timesteps
+        words = [
+            f"{self.name} {short(num_timesteps)}/{short(self.total_timesteps)} "
+            f"{share:.0%}",
+            f"{rate:,.0f} steps/s",
+            f"{duration(left)} left",
+        ]
+        return " · ".join([*words, self.score(episodes)])
+
+    def score(self, episodes) -> str:
+        """Returns the mean return of the last 100 episodes, and the best there was."""
+        if not episodes.count:
+            return "no episode has ended"
+        best = "" if self.best is None else f", best {self.best:.4g}"
+        return f"mean {episodes.mean('r'):.4g}{best}"
+
+    def close(self) -> None:
+        if self.live is not None:
+            self.live.stop()
+
+
+def begin_status(name, env, first_timestep, total_timesteps) -> Status:
+    """Says what is trained, where and on which device; returns its ``Status``.
+
+    Args:
+        name: of the algorithm.
+        env: the VecEnv.
+        first_timestep, total_timesteps: as in ``Status``.
+    """
+    spec = getattr(env, "spec", None)
+    where = type(env.unwrapped).__name__ if spec is None else spec.id
+    on_gpu = keras.distribution.list_devices("gpu")
+    device = "a GPU" if on_gpu else f"{mpi.available_cores()} CPU cores"
+    logger.log(
+        f"training {name} for {total_timesteps:,} agent steps in {env.num_envs} "
+        f"{where} on {device}; log folder: {logger.get_dir()}"
+    )
+    name = f"{name} {where.removesuffix('NoFrameskip-v4')}"
+    return Status(name, first_timestep, total_timesteps)
+
+
+def short(number) -> str:
+    """Returns a count in at most four digits, such as 950, 12.3k or 10M."""
+    for size, unit in (1e9, "G"), (1e6, "M"), (1e3, "k"):
+        if number >= size:
+            return f"{number / size:.3g}{unit}"
+    return str(number)
+
+
+def duration(seconds) -> str:
+    """Returns a time in its two largest units, such as 1 h 58 min."""
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    parts = (days, "d"), (hours, "h"), (minutes, "min"), (seconds, "s")
+    words = [f"{number} {unit}" for number, unit in parts if number]
+    return " ".join(words[:2]) or "0 s"

@@ -1,0 +1,114 @@
+"""The line that says how far a run is, and the seconds it has taken."""
+
+import os
+import pty
+import subprocess
+import sys
+
+import pytest
+
+from baselines import logger
+from baselines.common import status
+from baselines.common.episodes import EpisodeResults
+from baselines.common.status import Clock, Status, duration, short
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [(0, "0"), (950, "950"), (12_345, "12.3k"), (3_100_000, "3.1M"), (10**7, "10M")],
+)
+def test_counts_in_few_digits(number, text):
+    assert short(number) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.2, "0 s"),
+        (59.4, "59 s"),
+        (59.6, "1 min"),
+        (7085, "1 h 58 min"),
+        (86_400 * 2 + 3600 * 5 + 60, "2 d 5 h"),
+    ],
+)
+def test_times_in_two_units(seconds, text):
+    assert duration(seconds) == text
+
+
+@pytest.fixture
+def now(monkeypatch):
+    """A list of one number, the seconds of a clock that the test moves."""
+    seconds = [100.0]
+    monkeypatch.setattr(status.time, "perf_counter", lambda: seconds[0])
+    return seconds
+
+
+def test_clock_goes_on_where_a_run_is_resumed(now):
+    clock = Clock()
+    now[0] += 5
+    state = clock.get_state()
+    now[0] = 7.0  # of another process
+    clock = Clock()
+    clock.set_state(state)
+    now[0] += 2
+    assert clock.seconds == 7
+
+
+def test_plain_line_comes_after_a_minute_without_a_row(now, capsys):
+    with logger.scoped_configure(None, ["stdout"]):
+        shown = Status("ppo2 Pong", 1_000_000, 10_000_000)
+        episodes = EpisodeResults()
+        now[0] += 40
+        shown.update(1_400_000, episodes, wrote_row=True)
+        now[0] += 40
+        shown.update(1_800_000, episodes, wrote_row=False)
+        assert capsys.readouterr().out == ""
+        now[0] += 20
+        episodes.extend([{"r": -3, "l": 9}] * 50)
+        shown.update(2_000_000, episodes, wrote_row=False)
+        episodes.extend([{"r": -1, "l": 9}] * 100)
+        now[0] += 60
+        shown.update(2_600_000, episodes, wrote_row=False)
+        episodes.extend([{"r": -2, "l": 9}] * 100)
+        now[0] += 60
+        shown.update(3_200_000, episodes, wrote_row=False)
+    assert capsys.readouterr().out.splitlines() == [
+        "ppo2 Pong 2M/10M 20% · 10,000 steps/s · 13 min 20 s left · mean -3",
+        "ppo2 Pong 2.6M/10M 26% · 10,000 steps/s · 12 min 20 s left · mean -1, best -1",
+        "ppo2 Pong 3.2M/10M 32% · 10,000 steps/s · 11 min 20 s left · mean -2, best -1",
+    ]
+
+
+def test_nothing_is_shown_where_nothing_is_logged(now, capsys):
+    with logger.scoped_configure(None, []):
+        shown = Status("a2c", 0, 100)
+        now[0] += 600
+        shown.update(10, EpisodeResults(), wrote_row=False)
+    assert capsys.readouterr().out == ""
+
+
+def test_live_line_on_a_terminal(empty_folder):
+    """It goes when training ends; rows stay, each in one piece."""
+    script = (
+        "import sys; from baselines import run; from baselines.common import status"
+    )
+    script += "; status.LIVE_SECONDS = 0; run.main(sys.argv[1:])"
+    words = "--alg=a2c --env=CartPole-v1 --num_timesteps=500 --seed=0 --log_interval=50"
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-c", script, *words.split()], stdout=theirs, close_fds=True
+    )
+    os.close(theirs)
+    seen = b""
+    try:
+        while data := os.read(ours, 4096):
+            seen += data
+    except OSError:  # Linux has this for the end of a terminal.
+        pass
+    assert process.wait() == 0
+    text = seen.decode()
+    assert "a2c CartPole-v1 250/500 50%" in text
+    lines = text.replace("\r", "\n").splitlines()
+    assert "| total_timesteps    | 500     |" in lines
+    assert lines[0].startswith("training a2c for 500 agent steps in 1 CartPole-v1 on ")
+    assert "trained a2c up to 500 agent steps in " in text
