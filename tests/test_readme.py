@@ -10,7 +10,8 @@ import pytest
 from conftest import import_learn
 from gymnasium import spaces
 
-from baselines import run
+from baselines import evaluate, play, run
+from baselines.common import cli
 from baselines.common.errors import UserFileError
 from baselines.common.settings import parse
 from benchmarks import chaos, throughput
@@ -52,6 +53,11 @@ def find_snippets():
 COMMANDS = find_commands("baselines.run")
 THROUGHPUT = find_commands("benchmarks.throughput")
 CHAOS = find_commands("benchmarks.chaos")
+TRAINED = [
+    (program, command)
+    for program in (evaluate.evaluate_run, play.play_run)
+    for command in find_commands(program.__module__)
+]
 FILES, SCRIPTS = find_snippets()
 ALGORITHMS = [
     f"{path.parts[0]}.{path.parts[1]}"
@@ -108,6 +114,8 @@ def test_everything_was_found():
     """No command or snippet is written so that it would be left out here."""
     for module, found in (
         ("baselines.run", COMMANDS),
+        ("baselines.evaluate", find_commands("baselines.evaluate")),
+        ("baselines.play", find_commands("baselines.play")),
         ("benchmarks.throughput", THROUGHPUT),
         ("benchmarks.chaos", CHAOS),
     ):
@@ -117,6 +125,7 @@ def test_everything_was_found():
         for line in lines - of_install:
             assert any(line.endswith(f"-m {module} {command}") for command in found)
     assert len(COMMANDS) >= 30
+    assert len(TRAINED) > 4
     assert {"my_envs.py", "my_networks.py"} < set(FILES)
     assert len(ALGORITHMS) > 3
     assert len([code for code in SCRIPTS if code in README]) == 1
@@ -147,6 +156,30 @@ def test_benchmark_command_line_is_understood(program, command, home):
     words = shlex.split(command)
     options, others = parse_options(program.Options, words, "", "")
     parse([f"--alg={options.alg}", f"--env={options.env}", *others])
+
+
+@pytest.fixture(scope="module")
+def short_run(tmp_path_factory):
+    """A log folder; of CartPole, whose episodes are short."""
+    folder = tmp_path_factory.mktemp("short_run")
+    words = "--alg=a2c --env=CartPole-v1 --num_timesteps=200 --seed=0"
+    run.main([*words.split(), f"--log_path={folder}"])
+    return folder
+
+
+@pytest.mark.parametrize(("program", "command"), TRAINED)
+def test_command_on_a_trained_model_runs(
+    program, command, home, empty_folder, short_run
+):
+    if "--video" in command:
+        pytest.importorskip("imageio")
+    (empty_folder / "logs").mkdir()
+    (empty_folder / "logs" / "pong").symlink_to(short_run)
+    words = shlex.split(command.replace("~", str(empty_folder)))
+    # The last one counts; a window would play until Ctrl-C.
+    cli.command(program, [*words, "--episodes=2"])
+    if video := re.search(r"--video=(\S+)", command):
+        assert Path(video[1]).stat().st_size > 1000
 
 
 def test_messages_are_what_the_code_says():
