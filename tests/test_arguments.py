@@ -17,7 +17,7 @@ from baselines.common.declarations import (
     declared_arguments,
     describe_arguments,
 )
-from baselines.common.errors import UserTypeError, UserValueError
+from baselines.common.errors import UserTypeError, UserValueError, suggest_argument
 
 
 def example(
@@ -69,7 +69,7 @@ def test_what_is_right_is_taken(name, value):
     ("name", "value", "sentence"),
     [
         ("count", 0, "count has to be at least 1, received 0"),
-        ("count", 1.0, "count has to be an integer, received 1.0"),
+        ("count", 1.5, "count has to be an integer, received 1.5"),
         ("count", True, "count has to be an integer, received True"),
         ("count", None, "count has to be an integer, received None"),
         ("share", 1.5, "share has to be at most 1, received 1.5"),
@@ -228,3 +228,38 @@ def test_text_that_is_no_value(word, sentence):
 def test_words_that_are_nobodys_are_returned():
     words = ["--coun=3", "--function=len", "stray"]
     assert cli.read(TEXT, words) == ({}, words)
+
+
+@pytest.mark.parametrize(
+    ("given", "known", "hint"),
+    [
+        ("learning_rate", ["lr", "network"], "; it is called 'lr' here"),
+        ("--n-envs", ["--num_env"], "; it is called '--num_env' here"),
+        ("--total_timesteps", ["--num_timesteps"], "it is called '--num_timesteps'"),
+        # An algorithm without a lr.
+        ("learning_rate", ["learning_rat"], "; did you mean 'learning_rat'?"),
+        ("device", ["lr"], "; choose a GPU by the environment variable CUDA_VISIBLE"),
+        ("nonsense", ["lr"], ""),
+    ],
+)
+def test_names_of_other_libraries_are_known(given, known, hint):
+    found = suggest_argument(given, known)
+    assert found.startswith(hint) or hint in found
+    assert bool(found) == bool(hint)
+
+
+def test_whole_floats_are_integers():
+    arguments = check_arguments(example, dict(count=1e3, num_hidden=np.float64(8)))
+    assert arguments.values["count"] == 1000
+    assert type(arguments.values["count"]) is type(arguments.given["count"]) is int
+    assert arguments.values["network"].build.keywords == {"num_hidden": 8}
+    assert type(arguments.values["network"].build.keywords["num_hidden"]) is int
+    assert type(check_arguments(example, dict(share=1.0)).values["share"]) is float
+    for value in (1.5, float("nan"), float("inf")):
+        with pytest.raises(UserValueError, match="count has to be an integer"):
+            check_arguments(example, dict(count=value))
+
+
+def test_a_number_for_a_list_says_how_lists_are_written():
+    with pytest.raises(UserValueError, match=r"received '64'; write \[64\]"):
+        cli.read(declared_arguments(example), ["--units=64"])

@@ -57,7 +57,7 @@ def test_load_takes_a_folder_a_model_or_a_checkpoint(trained, tmp_path):
     older = baselines.load(killed).value(OBS)
     assert not np.array_equal(older, model.value(OBS))
     shutil.rmtree(killed / "checkpoints")
-    with pytest.raises(UserFileError, match="no model in .*killed"):
+    with pytest.raises(UserFileError, match="no saved model at .*killed"):
         baselines.load(killed)
 
 
@@ -224,7 +224,7 @@ def test_play_writes_a_video(trained, tmp_path, capsys, name):
     assert out.startswith("game 1: score ") and out.count("\n") == 1
     steps = int(out.split()[-2])
     with imageio.get_reader(path) as reader:
-        frames = list(reader)
+        frames = list(reader.iter_data())
     assert frames[0].shape[:2] == (400, 600)
     # In a GIF, frames that look the same are one.
     assert len(frames) == steps or (path.suffix == ".gif" and 1 < len(frames) < steps)

@@ -10,7 +10,7 @@ from typing import Literal
 
 from baselines.common import mpi
 from baselines.common.declarations import REQUIRED, declared_arguments, names_of
-from baselines.common.errors import UserError, UserValueError, suggest
+from baselines.common.errors import UserError, UserValueError, suggest_argument
 
 
 class OneLineErrorParser(argparse.ArgumentParser):
@@ -62,7 +62,9 @@ def command(fn, argv=None):
         given, others = parser.parse_known_args(argv)
         if others:
             flag, flags = others[0].split("=")[0], [f"--{name}" for name in options]
-            raise UserValueError(f"unknown argument {flag}{suggest(flag, flags)}")
+            raise UserValueError(
+                f"unknown argument {flag}{suggest_argument(flag, flags)}"
+            )
         given = vars(given)
         for name, value in given.items():
             declared[name].check(value)
@@ -135,8 +137,10 @@ def value_parser(choices):
                 return PARSERS[choice.kind](text)
             except (ValueError, SyntaxError):
                 continue
+        lists = {list, tuple} & {choice.kind for choice in choices}
+        hint = f"; write [{text}]" if lists and "[" not in text else ""
         raise argparse.ArgumentTypeError(
-            f"expected {names_of(choices)}, received {text!r}"
+            f"expected {names_of(choices)}, received {text!r}{hint}"
         )
 
     return parse

@@ -17,7 +17,12 @@ import numpy as np
 from annotated_types import BaseMetadata, GroupedMetadata
 
 from baselines.common.arguments import Builder, MayChange, Needs, Part
-from baselines.common.errors import UserTypeError, UserValueError, suggest
+from baselines.common.errors import (
+    UserTypeError,
+    UserValueError,
+    suggest,
+    suggest_argument,
+)
 
 REQUIRED = inspect.Parameter.empty
 
@@ -34,7 +39,8 @@ class Choice(NamedTuple):
         if self.kind is Literal:
             return isinstance(value, str) and value in self.items
         if self.kind is int:
-            return isinstance(value, numbers.Integral) and type(value) is not bool
+            whole = isinstance(value, numbers.Integral) or is_whole(value)
+            return whole and type(value) is not bool
         if self.kind is float:
             right = isinstance(value, numbers.Real) and type(value) is not bool
             return right and is_finite(value)
@@ -132,6 +138,12 @@ class Argument:
         """Returns the marker of that class, or None."""
         return next((m for m in self.markers if isinstance(m, kind)), None)
 
+    def convert(self, value):
+        """Returns a value that was checked: 1e6 as an integer where that is meant."""
+        kinds = {choice.kind for choice in self.choices}
+        whole = int in kinds and float not in kinds and is_whole(value)
+        return int(value) if whole else value
+
     @property
     def may_change(self) -> bool:
         return MayChange in self.markers
@@ -178,6 +190,11 @@ def without_metadata(annotation):
     if typing.get_origin(annotation) is Annotated:
         return annotation.__origin__, annotation.__metadata__
     return annotation, ()
+
+
+def is_whole(value) -> bool:
+    """Whether a value is a float without a fraction, such as 1e6."""
+    return isinstance(value, (float, np.floating)) and float(value).is_integer()
 
 
 def is_finite(number) -> bool:
@@ -286,19 +303,20 @@ def check_arguments(fn, given) -> Arguments:
         if name not in declared:
             raise UserTypeError(
                 f"neither {' nor '.join([f'{fn.__name__}()', *takers])} has an "
-                f"argument {name!r}{suggest(name, declared)}"
+                f"argument {name!r}{suggest_argument(name, declared)}"
             )
         if value is REQUIRED:
             its_own = name in declared_arguments(fn)
             owner = f"{fn.__name__}()" if its_own else " or ".join(takers)
             raise UserTypeError(f"{owner} needs the argument {name!r}")
         declared[name].check(value)
+        complete[name] = declared[name].convert(value)
     values = {name: complete[name] for name in declared_arguments(fn)}
     for name, function in functions.items():
         its_own = declared_arguments(function)
         keywords = {
-            key: value
-            for key, value in given.items()
+            key: complete[key]
+            for key in given
             if key in its_own or (name in free and key not in declared)
         }
         values[name] = Builder(parts[name], values[name], keywords)

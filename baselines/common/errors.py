@@ -37,6 +37,42 @@ class MissingDependency(UserError, ImportError):
     """A package that has to be installed first."""
 
 
+# What arguments are called in Stable-Baselines3 and other libraries.
+OUR_NAMES = {
+    "clip_range": "cliprange",
+    "env_id": "env",
+    "gae_lambda": "lam",
+    "learning_rate": "lr",
+    "n_envs": "num_env",
+    "n_epochs": "noptepochs",
+    "n_steps": "nsteps",
+    "policy": "network",
+    "target_update_interval": "target_network_update_freq",
+    "total_timesteps": "num_timesteps",  # on the command line
+}
+OTHER_WAYS = {
+    "device": "choose a GPU by the environment variable CUDA_VISIBLE_DEVICES; without "
+    "one, the processor trains",
+    "verbose": "choose what is printed by the environment variable OPENAI_LOG_FORMAT",
+}
+
+
+def suggest_argument(name: str, known) -> str:
+    """Returns what ``suggest`` does, or what an argument of other libraries is here.
+
+    Args:
+        name: that was given, such as ``learning_rate`` or ``--learning_rate``.
+        known: names that are right, alike with or without dashes.
+    """
+    plain = name.lstrip("-").replace("-", "_")
+    dashes = "--" if name.startswith("--") else ""
+    if (ours := f"{dashes}{OUR_NAMES.get(plain)}") in known:
+        return f"; it is called {ours!r} here"
+    if plain in OTHER_WAYS:
+        return f"; {OTHER_WAYS[plain]}"
+    return suggest(name, known)
+
+
 def suggest(name: str, known) -> str:
     """Returns ``; did you mean 'x'?`` for the nearest of ``known``, or nothing."""
     nearest = difflib.get_close_matches(name, [str(k) for k in known], n=1, cutoff=0.6)

@@ -22,7 +22,7 @@ from baselines.common.saving.models import find_model, read_model
 from baselines.common.saving.tensors import save_tensors, tensors_digest
 from baselines.common.vec_env import clip_actions
 
-FORMAT = 3  # of saved models
+FORMAT = 4  # of saved models
 
 
 class Model:
@@ -183,7 +183,7 @@ class Model:
         """
         if mpi.rank == 0:
             tensors = self.get_state()["variables"]
-            checksum = {"sha256": tensors_digest(tensors)}
+            checksum = {"sha256": tensors_digest(tensors, self.metadata)}
             save_tensors(path, tensors, self.metadata | checksum)
 
     def load(self, path) -> None:
@@ -219,7 +219,7 @@ class Model:
                 )
             if not np.isfinite(tensors[name]).all():
                 raise UserValueError(f"{path} is damaged: its {name} is not finite")
-        if metadata.get("sha256") != tensors_digest(tensors):
+        if metadata.get("sha256") != tensors_digest(tensors, metadata):
             raise UserValueError(f"{path} is damaged: its checksum does not fit")
         for name, variable in self.named_variables.items():
             variable.assign(tensors[name])

@@ -28,7 +28,12 @@ from baselines.common.envs.registry import (
     find_spec,
 )
 from baselines.common.envs.spaces import is_image
-from baselines.common.errors import UserTypeError, UserValueError, suggest
+from baselines.common.errors import (
+    UserTypeError,
+    UserValueError,
+    suggest,
+    suggest_argument,
+)
 from baselines.common.saving.checkpoints import check_ranks, list_manifests
 from baselines.common.saving.files import check_writable
 
@@ -148,7 +153,7 @@ def parse(argv) -> Settings:
     known, values, unknown = read_learn(settings, words, defaults)
     if unknown:
         flag, flags = unknown[0].split("=")[0], [f"--{x}" for x in (*OWN, *known)]
-        raise UserValueError(f"unknown argument {flag}{suggest(flag, flags)}")
+        raise UserValueError(f"unknown argument {flag}{suggest_argument(flag, flags)}")
     values["load_path"] = settings.load_path
     values["total_timesteps"] = settings.num_timesteps
     check_arguments(settings.learn, {**values, "env": None})

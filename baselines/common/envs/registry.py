@@ -58,8 +58,11 @@ def find_spec(env_id: str) -> EnvSpec:
             f"environment {name!r} needs the emulators of stable-retro, which is not "
             "installed: pip install -e '.[retro]'"
         )
+    known = [*gym.registry, *games]
+    game = f"{name[:1].upper()}{name[1:]}NoFrameskip-v4"
+    hint = f"; did you mean {game!r}?" if game in known else suggest(name, known)
     raise UserValueError(
-        f"unknown environment {name!r}{suggest(name, [*gym.registry, *games])} "
+        f"unknown environment {name!r}{hint} "
         "(an environment of your own: --env=module:EnvId)"
     )
 

@@ -33,7 +33,8 @@ def find_model(path) -> str:
         if digest and os.path.isfile(data) and file_digest(data) == digest:
             return data
     raise UserFileError(
-        f"there is no model in {path}: neither {MODEL_FILE} nor an undamaged checkpoint"
+        f"there is no saved model at {path}, a folder with neither {MODEL_FILE} nor an "
+        "undamaged checkpoint"
     )
 
 
@@ -57,4 +58,4 @@ def read_model(path):
             raise TypeError("a variable is not an array")
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise UserValueError(f"the checkpoint {path} has no model ({error})") from None
-    return tensors, metadata | {"sha256": tensors_digest(tensors)}
+    return tensors, metadata | {"sha256": tensors_digest(tensors, metadata)}

@@ -59,9 +59,14 @@ def load_tensors(path):
         ) from None
 
 
-def tensors_digest(tensors) -> str:
-    """Returns the SHA-256 checksum of arrays and their names, in hexadecimal."""
-    digest = hashlib.sha256()
+def tensors_digest(tensors, metadata) -> str:
+    """Returns the SHA-256 checksum of what a file holds, in hexadecimal.
+
+    Args:
+        tensors, metadata: as in ``save_tensors``, but for the key ``sha256``.
+    """
+    metadata = {key: value for key, value in metadata.items() if key != "sha256"}
+    digest = hashlib.sha256(json.dumps(metadata, sort_keys=True).encode())
     for name in sorted(tensors):
         array = np.ascontiguousarray(tensors[name])
         digest.update(f"{name} {array.dtype} {array.shape}\n".encode())
