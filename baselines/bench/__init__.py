@@ -1,3 +1,3 @@
-from baselines.bench.monitor import Monitor
+from baselines.bench.monitor import Monitor, load_results
 
-__all__ = ["Monitor"]
+__all__ = ["Monitor", "load_results"]

@@ -2,13 +2,17 @@
 
 import contextlib
 import csv
+import glob
 import json
 import os
 import time
 
 import gymnasium as gym
+import numpy as np
 
+from baselines.common.errors import UserFileError, UserValueError
 from baselines.common.saving.files import open_text, report_full_disk, synced_size
+from baselines.common.tables import parse_table, read_text
 
 
 class Monitor(gym.Wrapper):
@@ -183,3 +187,60 @@ class ResultsWriter:
             with contextlib.suppress(OSError):
                 self.file.close()
             self.file = None
+
+
+def load_results(folder) -> np.recarray:
+    """Returns the episodes of all monitor files in a folder, as ``read_monitors`` does.
+
+    Raises:
+        UserFileError: if there is none.
+        UserValueError: if one is not in their format.
+    """
+    pattern = os.path.join(glob.escape(os.fspath(folder)), f"*{Monitor.EXT}")
+    if not (paths := sorted(glob.glob(pattern))):
+        raise UserFileError(f"there is no *.{Monitor.EXT} in {folder}")
+    return read_monitors(paths)
+
+
+def read_monitors(paths) -> np.recarray:
+    """Returns the episodes of monitor files in the order in which they ended.
+
+    Args:
+        paths: of files of this class, of OpenAI Baselines or of Stable-Baselines3.
+
+    Returns:
+        a record array with the columns ``r``, ``l``, ``t`` (seconds since the first
+        file was begun) and those of ``info_keywords``; its ``headers`` are the first
+        lines of the files.
+    """
+    headers, tables = zip(*(read_monitor(path) for path in paths))
+    names = dict.fromkeys(name for table in tables for name in table.dtype.names)
+    merged = np.recarray(sum(map(len, tables)), [(name, float) for name in names])
+    for name in names:
+        merged[name] = np.concatenate(
+            [
+                table[name]
+                if name in table.dtype.names
+                else np.full(len(table), np.nan)
+                for table in tables
+            ]
+        )
+    merged = merged[np.argsort(merged.t, kind="stable")]
+    merged.t -= min(header["t_start"] for header in headers)
+    merged.headers = headers
+    return merged
+
+
+def read_monitor(path):
+    """Returns the header of one monitor file, and its episodes with absolute times."""
+    header, _, rows = read_text(path).partition("\n")
+    table = parse_table(rows, path)
+    try:
+        header = json.loads(header.removeprefix("#"))
+        table.t += header["t_start"]
+        missing = [name for name in "rl" if name not in table.dtype.names]
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise UserValueError(f"{path} is not a monitor file: {error!r}") from None
+    if missing:
+        raise UserValueError(f"{path} is not a monitor file: no column {missing[0]!r}")
+    return header, table

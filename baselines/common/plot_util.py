@@ -1,0 +1,307 @@
+"""Logs of runs read and smoothed, for plots of your own; by OpenAI Baselines' names.
+
+``python -m baselines.plot`` draws with these as well.
+"""
+
+import json
+import os
+import re
+from typing import NamedTuple
+
+import numpy as np
+
+from baselines.bench import Monitor
+from baselines.bench import load_results as load_episodes
+from baselines.common.errors import MissingDependency, UserFileError, UserValueError
+from baselines.common.tables import read_table, read_text
+
+COLORS = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"  # Okabe, Ito
+
+
+class Result(NamedTuple):
+    """What a log folder holds; None for what is not there or was not asked for.
+
+    Where OpenAI Baselines has data frames, these are record arrays of numbers:
+    ``result.monitor.r`` and ``result.progress["time/fps"]`` are columns.
+
+    Attributes:
+        monitor: of ``baselines.bench.load_results``.
+        progress: the rows of ``progress.csv``.
+        dirname: the folder.
+        metadata: the content of ``config.json``, or of ``metadata.json``.
+    """
+
+    monitor: np.recarray | None = None
+    progress: np.recarray | None = None
+    dirname: str | None = None
+    metadata: dict | None = None
+
+
+def load_results(
+    root_dir_or_dirs, enable_progress=True, enable_monitor=True, verbose=False
+) -> list:
+    """Returns a ``Result`` for each log folder among some folders and below them.
+
+    Args:
+        root_dir_or_dirs: a folder or several.
+        enable_progress: whether to read ``progress.csv``.
+        enable_monitor: whether to read monitor files.
+        verbose: whether to print the folders that were read.
+
+    Raises:
+        UserFileError: if one of the folders does not exist.
+        UserValueError: if a file is not in its format.
+    """
+    if isinstance(root_dir_or_dirs, (str, os.PathLike)):
+        root_dir_or_dirs = [root_dir_or_dirs]
+    results = []
+    for root in map(os.path.expanduser, root_dir_or_dirs):
+        if not os.path.isdir(root):
+            raise UserFileError(f"there is no folder {root}")
+        for dirname, folders, files in os.walk(root):
+            folders.sort()
+            monitor = progress = None
+            if enable_monitor and any(name.endswith(Monitor.EXT) for name in files):
+                monitor = load_episodes(dirname)
+            if enable_progress and "progress.csv" in files:
+                progress = read_table(os.path.join(dirname, "progress.csv"))
+            if monitor is None and progress is None:
+                continue
+            results.append(Result(monitor, progress, dirname, read_metadata(dirname)))
+            if verbose:
+                print(f"read {dirname}")
+    return results
+
+
+def read_metadata(folder):
+    """Returns the dict that a run wrote of itself; None if it wrote none."""
+    for name in ("config.json", "metadata.json"):
+        path = os.path.join(folder, name)
+        if os.path.exists(path):
+            try:
+                return dict(json.loads(read_text(path)))
+            except (ValueError, TypeError, RecursionError) as error:
+                raise UserValueError(f"{path} is damaged: {error}") from None
+    return None
+
+
+def task_name(dirname) -> str:
+    """Returns the name of a log folder without what tells seeds apart.
+
+    ``pong/seed_0`` and ``pong/1`` are ``pong``; ``fast_seed_0`` and ``fast-1`` are
+    ``fast``.
+    """
+    path = os.path.abspath(dirname)
+    return os.path.basename(re.sub(r"([-_/]seed[-_]?\d+|[-/]\d+)$", "", path))
+
+
+def smooth(y, radius, mode="two_sided", valid_only=False) -> np.ndarray:
+    """Returns means over a moving window, which is shorter at the ends.
+
+    Args:
+        y: numbers, [n].
+        radius: of the window.
+        mode: ``two_sided`` for a window of ``radius`` numbers before and as many after
+            each, ``causal`` for one of the last ``radius`` numbers.
+        valid_only: whether to put NaN where the window is shorter.
+    """
+    if mode not in ("two_sided", "causal"):
+        raise UserValueError(f"mode is two_sided or causal, received {mode!r}")
+    if len(y) == 0:
+        return np.zeros(0)
+    start, window = (0, radius) if mode == "causal" else (radius, 2 * radius + 1)
+
+    def sums(values):
+        return np.convolve(values, np.ones(window))[start : start + len(y)]
+
+    counts = sums(np.ones(len(y)))
+    means = sums(y) / counts
+    if valid_only:
+        means[counts < window] = np.nan
+    return means
+
+
+def one_sided_ema(
+    xolds, yolds, low=None, high=None, n=512, decay_steps=1.0, low_counts_threshold=1e-8
+):
+    """Resamples a curve by an exponential moving average of what came before.
+
+    Args:
+        xolds: ascending numbers, [m].
+        yolds: numbers, [m].
+        low: the first x of the result, at least ``xolds[0]``; None for that.
+        high: the last, at most ``xolds[-1]``; None for that.
+        n: the number of points of the result.
+        decay_steps: time constant of the average, in points of the result.
+        low_counts_threshold: total weight up to which a point is NaN.
+
+    Returns:
+        xs, ys and total weights, [n] each.
+
+    Raises:
+        UserValueError: for a range that the curve does not have.
+    """
+    xs, sums, counts = _ema_sums(xolds, yolds, low, high, n, decay_steps)
+    return xs, _divide(sums, counts, low_counts_threshold), counts
+
+
+def symmetric_ema(
+    xolds, yolds, low=None, high=None, n=512, decay_steps=1.0, low_counts_threshold=1e-8
+):
+    """Resamples a curve as ``one_sided_ema`` does, by what came before and after."""
+    xs, sums, counts = _ema_sums(xolds, yolds, low, high, n, decay_steps)
+    _, later_sums, later_counts = _ema_sums(
+        -np.asarray(xolds)[::-1],
+        np.asarray(yolds)[::-1],
+        -xs[-1],
+        -xs[0],
+        n,
+        decay_steps,
+    )
+    sums, counts = sums + later_sums[::-1], counts + later_counts[::-1]
+    return xs, _divide(sums, counts, low_counts_threshold), counts
+
+
+def _ema_sums(xolds, yolds, low, high, n, decay_steps):
+    """Returns the x of an average's points, sums of weighted y, and of weights."""
+    xolds, yolds = np.asarray(xolds, float), np.asarray(yolds, float)
+    low = xolds[0] if low is None else low
+    high = xolds[-1] if high is None else high
+    if not xolds[0] <= low < high <= xolds[-1]:
+        raise UserValueError(
+            f"cannot resample from {low} to {high}: the curve goes from {xolds[0]} to "
+            f"{xolds[-1]}"
+        )
+    xs = np.linspace(low, high, n)
+    # Each number counts from the first point that is not before it.
+    points = np.searchsorted(xs, xolds)
+    xolds, yolds, points = (x[points < n] for x in (xolds, yolds, points))
+    weights = np.exp((xolds - xs[points]) / ((xs[1] - xs[0]) * decay_steps))
+    sums = np.bincount(points, weights * yolds, n)
+    counts = np.bincount(points, weights, n)
+    decay = np.exp(-1 / decay_steps)
+    for i in range(1, n):
+        sums[i] += decay * sums[i - 1]
+        counts[i] += decay * counts[i - 1]
+    return xs, sums, counts
+
+
+def _divide(sums, counts, threshold):
+    nothing = np.full_like(sums, np.nan)
+    return np.divide(sums, counts, out=nothing, where=counts > threshold)
+
+
+def import_matplotlib():
+    """Returns matplotlib; raises MissingDependency if it is not installed."""
+    try:
+        import matplotlib
+    except ImportError:
+        raise MissingDependency(
+            "plots need matplotlib: pip install -e '.[plot]'"
+        ) from None
+    return matplotlib
+
+
+def default_xy_fn(result):
+    """Returns agent steps and smoothed returns of a run's episodes."""
+    return np.cumsum(result.monitor.l), smooth(result.monitor.r, radius=10)
+
+
+def default_split_fn(result) -> str:
+    return task_name(result.dirname)
+
+
+def plot_results(
+    allresults,
+    *,
+    xy_fn=default_xy_fn,
+    split_fn=default_split_fn,
+    group_fn=default_split_fn,
+    average_group=False,
+    shaded_std=True,
+    shaded_err=True,
+    figsize=None,
+    legend_outside=False,
+    resample=0,
+    smooth_step=1.0,
+    xlabel=None,
+    ylabel=None,
+):
+    """Draws runs into one panel for each task, in pyplot's current session.
+
+    Args:
+        allresults: ``Result``s.
+        xy_fn: from a result to its x and y; None for x numbers the points.
+        split_fn: from a result to the title of its panel; None for one panel.
+        group_fn: from a result to its label, and so its colour; None for one group.
+        average_group: whether to draw means of groups, instead of their curves.
+        shaded_std: with them, whether to shade a standard deviation around.
+        shaded_err: with them, whether to shade a standard error around.
+        figsize: width and height in inches; None for 6 by 6 for each panel.
+        legend_outside: whether the legend stands right of the panel.
+        resample: points of a ``symmetric_ema``; 0 for the points as they are, or for
+            512 where groups are averaged.
+        smooth_step: its ``decay_steps``.
+        xlabel: of the panels.
+        ylabel: of the panels.
+
+    Returns:
+        the figure, and its axes, [panels, 1].
+    """
+    import_matplotlib()
+    from matplotlib import pyplot
+
+    if not allresults:
+        raise UserValueError("there is no result to plot")
+    panels = {}
+    for result in allresults:
+        title = split_fn(result) if split_fn else ""
+        group = group_fn(result) if group_fn else ""
+        x, y = xy_fn(result)
+        x = np.arange(len(y)) if x is None else x
+        panels.setdefault(title, {}).setdefault(group, []).append((x, y))
+    groups = sorted({group for curves in panels.values() for group in curves}, key=str)
+    figure, axes = pyplot.subplots(
+        len(panels),
+        1,
+        squeeze=False,
+        figsize=figsize or (6, 6 * len(panels)),
+        layout="constrained",
+    )
+    for panel, title in zip(axes[:, 0], sorted(panels, key=str)):
+        for group, curves in panels[title].items():
+            style = {"color": COLORS[groups.index(group) % len(COLORS)], "label": group}
+            if average_group:
+                n = resample or 512
+                _draw_average(
+                    panel, curves, n, smooth_step, shaded_std, shaded_err, style
+                )
+                continue
+            for x, y in curves:
+                if resample:
+                    x, y, _ = symmetric_ema(x, y, n=resample, decay_steps=smooth_step)
+                panel.plot(x, y, **style)
+                style = {**style, "label": None}
+        panel.set(title=title, xlabel=xlabel, ylabel=ylabel)
+        if group_fn:
+            outside = {"loc": "upper left", "bbox_to_anchor": (1, 1)}
+            panel.legend(**(outside if legend_outside else {}))
+    return figure, axes
+
+
+def _draw_average(panel, curves, n, smooth_step, shaded_std, shaded_err, style):
+    """Draws the mean of curves where all of them have points, and bands around it."""
+    low = max(x[0] for x, _ in curves)
+    high = min(x[-1] for x, _ in curves)
+    averages = [symmetric_ema(x, y, low, high, n, smooth_step) for x, y in curves]
+    xs, ys = averages[0][0], [y for _, y, _ in averages]
+    mean, std = np.mean(ys, axis=0), np.std(ys, axis=0)
+    panel.plot(xs, mean, **style)
+    for shaded, width, alpha in (
+        (shaded_err, std / np.sqrt(len(ys)), 0.4),
+        (shaded_std, std, 0.2),
+    ):
+        if shaded:
+            panel.fill_between(
+                xs, mean - width, mean + width, color=style["color"], alpha=alpha, lw=0
+            )

@@ -1,0 +1,60 @@
+"""CSV files of numbers, of this library and of others, as arrays with named columns."""
+
+import csv
+
+import numpy as np
+
+from baselines.common.errors import UserFileError, UserValueError
+
+
+def read_table(path) -> np.recarray:
+    """Returns the rows of a CSV file, whose first line names the columns.
+
+    Args:
+        path: of the file; what is behind its last line break is left out.
+
+    Returns:
+        a record array with a float column ``table[name]``, also ``table.name``, for
+        each name; a cell without a number is NaN.
+
+    Raises:
+        UserFileError, UserValueError: if it cannot be read, or is no such file.
+    """
+    return parse_table(read_text(path), path)
+
+
+def read_text(path) -> str:
+    try:
+        with open(path, newline="") as file:
+            return file.read()
+    except OSError as error:
+        raise UserFileError(f"cannot read {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UserValueError(f"{path} is not a CSV file: it is not text") from None
+
+
+def parse_table(text, path) -> np.recarray:
+    """Returns the rows of a text as ``read_table`` does; ``path`` is for its errors."""
+    # The last line may still be being written.
+    lines = text.rpartition("\n")[0].splitlines()
+    names = []
+    try:
+        names = next(csv.reader(lines), [])
+        rows = [row for row in csv.reader(lines[1:], strict=True) if row]
+        for row in rows:
+            if len(row) != len(names):
+                raise ValueError(f"it has a row of {len(row)}, {','.join(row)!r}")
+        dtype = [(name, float) for name in names]
+        table = np.array([tuple(map(to_number, row)) for row in rows], dtype)
+    except (ValueError, csv.Error) as error:
+        raise UserValueError(
+            f"{path} is not a table of {len(names)} columns: {error}"
+        ) from None
+    return table.view(np.recarray)
+
+
+def to_number(cell) -> float:
+    try:
+        return float(cell)
+    except ValueError:
+        return np.nan

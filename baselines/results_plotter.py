@@ -1,0 +1,76 @@
+"""Episode results drawn by OpenAI Baselines' names; see also ``baselines.plot``."""
+
+import numpy as np
+
+from baselines.common import plot_util
+from baselines.common.errors import UserValueError, suggest
+
+X_TIMESTEPS = "timesteps"
+X_EPISODES = "episodes"
+X_WALLTIME = "walltime_hrs"
+POSSIBLE_X_AXES = [X_TIMESTEPS, X_EPISODES, X_WALLTIME]
+Y_REWARD = "reward"
+Y_TIMESTEPS = "timesteps"
+EPISODES_WINDOW = 100
+
+
+def ts2xy(ts, xaxis, yaxis=Y_REWARD):
+    """Returns x and y of a run's episodes, [n] each.
+
+    Args:
+        ts: of ``baselines.bench.load_results``.
+        xaxis: ``X_TIMESTEPS`` (agent steps), ``X_EPISODES`` or ``X_WALLTIME`` (hours).
+        yaxis: ``Y_REWARD`` (returns) or ``Y_TIMESTEPS`` (lengths in agent steps).
+    """
+    xs = {
+        X_TIMESTEPS: np.cumsum(ts.l),
+        X_EPISODES: np.arange(len(ts)),
+        X_WALLTIME: ts.t / 3600,
+    }
+    ys = {Y_REWARD: ts.r, Y_TIMESTEPS: ts.l}
+    for value, known in ((xaxis, xs), (yaxis, ys)):
+        if value not in known:
+            raise UserValueError(
+                f"unknown axis {value!r}{suggest(str(value), known)}; expected one of "
+                f"{', '.join(known)}"
+            )
+    return xs[xaxis], ys[yaxis]
+
+
+def plot_results(
+    dirs,
+    num_timesteps=10e6,
+    xaxis=X_TIMESTEPS,
+    yaxis=Y_REWARD,
+    title="",
+    split_fn=plot_util.default_split_fn,
+):
+    """Draws the mean of 100 episodes of each run, in a panel for each task.
+
+    Args:
+        dirs: log folders, or folders above them.
+        num_timesteps: agent steps of each run that are drawn.
+        xaxis: as in ``ts2xy``.
+        yaxis: as in ``ts2xy``.
+        title: of the figure.
+        split_fn: from a ``plot_util.Result`` to the title of its panel.
+
+    Returns:
+        the figure, and its axes, [panels, 1].
+    """
+
+    def mean_curve(result):
+        episodes = result.monitor[np.cumsum(result.monitor.l) <= num_timesteps]
+        x, y = ts2xy(episodes, xaxis, yaxis)
+        return x, plot_util.smooth(y, EPISODES_WINDOW, mode="causal")
+
+    figure, axes = plot_util.plot_results(
+        plot_util.load_results(dirs, enable_progress=False),
+        xy_fn=mean_curve,
+        split_fn=split_fn,
+        group_fn=lambda result: result.dirname,
+        xlabel=xaxis,
+        ylabel=yaxis,
+    )
+    figure.suptitle(title)
+    return figure, axes
