@@ -1,13 +1,15 @@
 """The files of episode results, byte for byte, and when they are written."""
 
+import os
 import time
 from pathlib import Path
 
 import gymnasium as gym
+import numpy as np
 import pytest
 from toy_envs import CounterEnv
 
-from baselines.bench.monitor import Monitor
+from baselines.bench import Monitor, load_results
 from baselines.common.envs import make_vec_env
 from baselines.common.vec_env import DummyVecEnv, VecMonitor
 
@@ -161,6 +163,58 @@ def test_file_of_a_vec_env_has_rows_of_all_environments(tmp_path, clock):
     )
     venv.close()
     venv.close()
+
+
+def make_monitor(filename):
+    return Monitor(CounterEnv(terminate_after=2), filename)
+
+
+def make_vec_monitor(filename):
+    return VecMonitor(DummyVecEnv([lambda: CounterEnv(terminate_after=2)]), filename)
+
+
+@pytest.mark.parametrize("make", [make_monitor, make_vec_monitor])
+def test_time_of_a_resumed_run_goes_on_where_it_stopped(make, tmp_path, clock):
+    def play(env, seconds):
+        for _ in range(2):
+            clock.now += seconds / 2
+            env.step(np.zeros(1, int))
+
+    env = make(str(tmp_path / "0.0"))
+    env.reset()
+    play(env, 10)
+    env.reset()
+    clock.now += 5
+    state = env.get_state()
+    env.close()
+    clock.now += 1000  # Nobody trains.
+    env = make(str(tmp_path / "0.0"))
+    (env.venv if isinstance(env, VecMonitor) else env.env).reset()
+    env.set_state(state)
+    play(env, 6)
+    env.close()
+    assert load_results(tmp_path).t.tolist() == [10, 21]
+
+
+def test_time_of_a_resumed_run_goes_on_if_its_process_dies(tmp_path, clock):
+    env = make_monitor(str(tmp_path / "0.0"))
+    env.reset()
+    state = env.get_state()
+    env.close()
+    clock.now += 1000
+    env = make_monitor(str(tmp_path / "0.0"))
+    env.env.reset()
+    env.set_state(state)
+    clock.now += 7
+    play_episode(env)
+    os.utime(tmp_path / "0.0.monitor.csv", (clock.now, clock.now))
+    clock.now += 2
+    env = make_monitor(str(tmp_path / "0.0"))
+    env.take_over()
+    env.reset()
+    play_episode(env)
+    env.close()
+    assert load_results(tmp_path).t.tolist() == [7, 9]
 
 
 @pytest.mark.parametrize(("num_env", "start_index"), [(1, 0), (3, 2)])

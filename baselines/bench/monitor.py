@@ -83,8 +83,9 @@ class Monitor(gym.Wrapper):
         return obs, reward, terminated, truncated, info
 
     def get_state(self) -> dict:
-        """Returns the episode so far, and the size of the file."""
+        """Returns the episode so far, the time, and the size of the file."""
         return {
+            "seconds": time.time() - self.t_start,
             "return": self.episode_return,
             "length": self.episode_length,
             "needs_reset": self.needs_reset,
@@ -92,18 +93,22 @@ class Monitor(gym.Wrapper):
         }
 
     def set_state(self, state) -> None:
-        """Restores an episode, and truncates the file to its size at that time."""
+        """Restores an episode, and truncates the file to its size at that time.
+
+        The time between the two processes is in no ``t``.
+        """
+        self.t_start = time.time() - state["seconds"]
         self.episode_return = state["return"]
         self.episode_length = state["length"]
         self.needs_reset = state["needs_reset"]
         if self.writer:
             self.writer.set_state(state["file"])
-            self.t_start = self.writer.header["t_start"]
 
     def take_over(self) -> None:
         """Continues the file of a process that died."""
-        if self.writer and self.writer.take_over():
-            self.t_start = self.writer.header["t_start"]
+        t_start = self.writer and self.writer.take_over()
+        if t_start is not None:
+            self.t_start = t_start
 
     def close(self):
         if self.writer:
@@ -165,21 +170,24 @@ class ResultsWriter:
         self.file = open_text(self.filename, state["size"])
         self.csv = csv.DictWriter(self.file, self.keys)
 
-    def take_over(self) -> bool:
+    def take_over(self):
         """Opens the file of a process that died, without a row that is incomplete.
 
         Returns:
-            whether there was one.
+            the time that its ``t`` counts from, which is later than in the header if
+            the run was resumed; None if there is no file with a row.
         """
         try:
             with open(self.filename, "rb") as file:
                 text = file.read()
             header = json.loads(text.partition(b"\n")[0][1:])
             size = text.rindex(b"\n") + 1
-        except (OSError, ValueError):
-            return False
+            last_row = text[:size].splitlines()[-1].split(b",")
+            t_start = os.path.getmtime(self.filename) - float(last_row[2])
+        except (OSError, ValueError, IndexError):
+            return None
         self.set_state({"header": header, "size": size})
-        return True
+        return t_start
 
     def close(self):
         if self.file:

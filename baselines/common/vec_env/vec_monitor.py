@@ -57,6 +57,7 @@ class VecMonitor(VecEnvWrapper):
     def get_state(self) -> dict:
         return {
             "venv": self.venv.get_state(),
+            "seconds": time.time() - self.t_start,
             "returns": self.returns.copy(),
             "lengths": self.lengths.copy(),
             "file": self.writer and self.writer.get_state(),
@@ -64,11 +65,11 @@ class VecMonitor(VecEnvWrapper):
 
     def set_state(self, state) -> None:
         self.venv.set_state(state["venv"])
+        self.t_start = time.time() - state["seconds"]  # as in Monitor
         self.returns = state["returns"].copy()
         self.lengths = state["lengths"].copy()
         if self.writer:
             self.writer.set_state(state["file"])
-            self.t_start = self.writer.header["t_start"]
 
     def close(self):
         if self.writer:
