@@ -24,6 +24,9 @@ WITHOUT_KERAS = (
     "run.py",
     "evaluate.py",
     "play.py",
+    "plot.py",
+    "results_plotter.py",
+    "common/plot_util.py",
     "logger.py",
 )
 

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from conftest import import_learn
 from gymnasium import spaces
+from toy_logs import write_log
 
-from baselines import evaluate, play, run
+from baselines import evaluate, play, plot, run
 from baselines.common import cli
 from baselines.common.errors import UserFileError
 from baselines.common.settings import parse
@@ -51,6 +52,7 @@ def find_snippets():
 
 
 COMMANDS = find_commands("baselines.run")
+PLOTS = find_commands("baselines.plot")
 THROUGHPUT = find_commands("benchmarks.throughput")
 CHAOS = find_commands("benchmarks.chaos")
 TRAINED = [
@@ -92,6 +94,7 @@ def home(examples, empty_folder, monkeypatch):
     """Somebody's home folder, with a screen."""
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     monkeypatch.setenv("HOME", str(empty_folder))
+    return empty_folder
 
 
 def skip_without_packages(command):
@@ -116,6 +119,7 @@ def test_everything_was_found():
         ("baselines.run", COMMANDS),
         ("baselines.evaluate", find_commands("baselines.evaluate")),
         ("baselines.play", find_commands("baselines.play")),
+        ("baselines.plot", PLOTS),
         ("benchmarks.throughput", THROUGHPUT),
         ("benchmarks.chaos", CHAOS),
     ):
@@ -145,6 +149,15 @@ def test_command_line_is_understood(command, home):
             parse(shlex.split(command))
     else:
         parse(shlex.split(command))
+
+
+@pytest.mark.parametrize("command", PLOTS)
+def test_picture_is_drawn(command, home):
+    for name in re.findall(r"~/([\w/]+?)(?:/progress.csv)? ", command):
+        write_log(home / name, [1.0, 2.0, 3.0], env_type="atari")
+    plot.main(shlex.split(command))
+    picture = re.search(r"-o (\S+)", command)[1]
+    assert (home / picture).stat().st_size > 1000
 
 
 @pytest.mark.parametrize(

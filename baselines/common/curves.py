@@ -1,0 +1,173 @@
+"""Learning curves out of the logs of runs."""
+
+import os
+
+import numpy as np
+
+from baselines.bench.monitor import Monitor, read_monitors
+from baselines.common import plot_util
+from baselines.common.errors import UserFileError, UserValueError, suggest
+from baselines.common.tables import read_table
+
+FRAMES_OF_A_STEP = 4  # of Atari and retro games
+X_UNITS = {
+    "steps": "agent steps",
+    "frames": "frames",
+    "episodes": "episodes",
+    "minutes": "minutes",
+}
+# By this library, Stable-Baselines3 and algorithms of OpenAI Baselines.
+STEPS = "total_timesteps", "time/total_timesteps", "misc/total_timesteps", "steps"
+STEPS += "TimestepsSoFar", "total/steps"
+EPISODES = "episodes", "time/episodes", "EpisodesSoFar", "total/episodes"
+SECONDS = "time/time_elapsed", "misc/time_elapsed", "TimeElapsed", "total/duration"
+RETURNS = "eprewmean", "rollout/ep_rew_mean", "mean 100 episode reward"
+RETURNS += "mean_episode_reward", "EpRewMean", "rollout/return_history"
+# Settings that change nothing of what is learned.
+NOT_COMPARED = {"seed", "total_timesteps", "resume", "play", "log_path"}
+NOT_COMPARED |= {"save_path", "on_worker_failure", "log_interval", "print_freq"}
+NOT_COMPARED |= {"checkpoint_interval", "checkpoint_path", "checkpoint_freq"}
+
+
+def find_curves(logs):
+    """Returns the results of each curve by its label, and their common environment."""
+    found = [(label, result) for log in logs for label, result in find_results(log)]
+    settings = [settings_of(result) for _, result in found]
+    unnamed = [own for (label, _), own in zip(found, settings) if label is None]
+    curves = {}
+    for (label, result), own in zip(found, settings):
+        label = label or name_curve(own, unnamed)
+        curves.setdefault(label, []).append(result)
+    envs = {own["env"] for own in settings}
+    return curves, envs.pop() if len(envs) == 1 else None
+
+
+def find_results(log) -> list:
+    """Returns (label, ``Result``) of each run of a ``[LABEL=]PATH``; None for none."""
+    parts = log.split("=")
+    for i in range(len(parts)):
+        path = os.path.expanduser("=".join(parts[i:]))
+        if os.path.exists(path):
+            break
+    else:
+        raise UserFileError(f"there is no log in {log}: no such file or folder")
+    if os.path.isdir(path):
+        results = plot_util.load_results(path)
+    elif path.endswith(Monitor.EXT):
+        results = [plot_util.Result(monitor=read_monitors([path]), dirname=path)]
+    else:
+        name = path.removesuffix("/progress.csv").removesuffix(".csv")
+        results = [plot_util.Result(progress=read_table(path), dirname=name)]
+    if not results:
+        raise UserFileError(
+            f"there is no log in {path}: neither progress.csv nor *.{Monitor.EXT} in "
+            "it or below"
+        )
+    return [("=".join(parts[:i]) or None, result) for result in results]
+
+
+def settings_of(result) -> dict:
+    """Returns what runs of one curve have in common, ``alg`` and ``env`` among it."""
+    config = result.metadata
+    try:
+        arguments = config["arguments"]
+        found = {"alg": arguments["alg"], "env": arguments["env"]}
+        found |= {"ranks": config["ranks"], **arguments, **config["settings"]}
+    except (TypeError, KeyError):  # of another library, or not kept
+        headers = getattr(result.monitor, "headers", [{}])
+        name = plot_util.task_name(result.dirname)
+        return {"alg": name, "env": headers[0].get("env_id")}
+    return {k: v for k, v in found.items() if k not in NOT_COMPARED}
+
+
+def name_curve(own, settings) -> str:
+    """Returns a label that tells a run from those that are not its other seeds.
+
+    Args:
+        own: settings of the run.
+        settings: of all runs, its own among them.
+    """
+    parts = [own["alg"]]
+    if own["env"] and any(other["env"] != own["env"] for other in settings):
+        parts.append(own["env"])
+    names = own["alg"], own["env"]
+    similar = [other for other in settings if (other["alg"], other["env"]) == names]
+    for key in sorted(own):
+        if any(other.get(key) != own[key] for other in similar):
+            parts.append(f"{key}={own[key]}")
+    return ", ".join(parts)
+
+
+def read_points(result, x, y, window):
+    """Returns x, y and smoothed y of a run, [n] each; for arguments, see ``plot``."""
+    if y is None and has_episodes(result):
+        xs, ys = x_of_episodes(result.monitor, x), result.monitor.r
+        window = window or 100
+    elif y is None and result.progress is None:
+        raise UserValueError(f"{result.dirname} has no episode yet")
+    else:
+        ys = find_column(result, RETURNS if y is None else [y])
+        xs = x_of_rows(result, x)
+    if x == "frames":
+        env_type = settings_of(result).get("env_type")
+        if env_type not in (None, "atari", "retro"):
+            raise UserValueError(
+                f"--x=frames is for Atari and retro games; {result.dirname} is of "
+                f"{env_type}: take --x=steps"
+            )
+        xs = xs * FRAMES_OF_A_STEP
+    known = ~np.isnan(xs) & ~np.isnan(ys)
+    if not known.any():
+        raise UserValueError(f"{result.dirname} has no numbers to draw yet")
+    xs, ys = xs[known], ys[known]
+    return xs, ys, plot_util.smooth(ys, window or 1, mode="causal")
+
+
+def has_episodes(result) -> bool:
+    return result.monitor is not None and len(result.monitor) > 0
+
+
+def x_of_episodes(monitor, x):
+    if x == "minutes":
+        return monitor.t / 60
+    if x == "episodes":
+        return np.arange(1.0, len(monitor) + 1)
+    return np.cumsum(monitor.l)
+
+
+def x_of_rows(result, x):
+    if x == "minutes":
+        return minutes_of_rows(result)
+    return find_column(result, EPISODES if x == "episodes" else STEPS)
+
+
+def minutes_of_rows(result):
+    """Returns the minutes that a run had trained for when its rows were written."""
+    for name in SECONDS:
+        if name in result.progress.dtype.names:
+            return result.progress[name] / 60
+    steps = find_column(result, STEPS)
+    if not (result.metadata or {}).get("resumed"):
+        return steps / find_column(result, ["fps", "time/fps"]) / 60
+    # There fps is of the time since then.
+    if not has_episodes(result):
+        raise UserValueError(
+            f"{result.dirname} was resumed, and without monitor files nothing says "
+            "when its rows were written: take --x=steps"
+        )
+    monitor = result.monitor
+    return np.interp(steps, np.cumsum(monitor.l), monitor.t) / 60
+
+
+def find_column(result, names):
+    """Returns the first of some columns that the rows of a run have."""
+    if result.progress is None:
+        raise UserFileError(f"there is no progress.csv in {result.dirname}")
+    known = result.progress.dtype.names
+    for name in names:
+        if name in known:
+            return result.progress[name]
+    raise UserValueError(
+        f"the rows of {result.dirname} have no column {names[0]!r}"
+        f"{suggest(names[0], known)}; they have {', '.join(known) or 'none yet'}"
+    )

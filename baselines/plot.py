@@ -1,0 +1,240 @@
+"""Draws learning curves of runs: ``python -m baselines.plot LOGDIR... -o curve.png``.
+
+Runs that differ in their seed alone are one curve: the mean of the seeds, as far as all
+of them go, and a band from the lowest to the highest. A single seed is one line, with
+single episodes behind it. Logs may also be those of OpenAI Baselines and of
+Stable-Baselines3.
+"""
+
+import contextlib
+import csv
+import itertools
+import math
+import os
+import re
+import sys
+import textwrap
+
+import numpy as np
+
+from baselines.common import cli, plot_util
+from baselines.common.curves import X_UNITS, find_curves, has_episodes, read_points
+from baselines.common.errors import UserFileError, UserValueError, suggest
+from baselines.common.tables import read_text, to_number
+
+SUFFIXES = ".png", ".svg", ".pdf"
+GREYS = "black", "0.5", "0.7"  # of references
+
+
+def plot(logs, output, x="steps", y=None, smooth=None, references=(), title=None):
+    """Draws learning curves into a file, and returns matplotlib's figure.
+
+    Args:
+        logs: paths of log folders, of folders above them, or of their CSV files. Those
+            that begin with the same ``LABEL=`` are seeds of one curve of that name.
+        output: path of a PNG, SVG or PDF file.
+        x: what is drawn against: ``steps`` (agent steps), ``frames`` (4 a step, in
+            Atari and retro games), ``episodes``, ``minutes`` of training, or several
+            with commas, for a panel each.
+        y: a column of ``progress.csv``; None for the returns of the episodes in monitor
+            files, or the column of mean returns where there are none.
+        smooth: number of episodes, or of rows, that each point is the mean of; None for
+            100 episodes, or for rows as they are.
+        references: numbers, for horizontal lines, and paths of CSV files with an x (in
+            agent steps, frames, episodes or minutes) and a y in each row, for dashed
+            lines in the first panel. ``FILE.csv:Pong:a2c`` is of a file whose rows have
+            more cells than that: these first, then x and y. All may begin with
+            ``LABEL=``.
+        title: of the picture; None for the environment, if all logs have the same.
+
+    Raises:
+        UserFileError: if there is no log, or a file cannot be read or written.
+        UserValueError: for an unknown column, suffix or x, or for a damaged file.
+        MissingDependency: if matplotlib is not installed.
+    """
+    plot_util.import_matplotlib()
+    check_output(output)
+    names = x.split(",")
+    for name in names:
+        if name not in X_UNITS:
+            raise UserValueError(
+                f"unknown x {name!r}{suggest(name, X_UNITS)}; expected "
+                f"{', '.join(X_UNITS)}, or several with commas"
+            )
+    if smooth is not None and smooth < 1:
+        raise UserValueError(f"--smooth has to be at least 1, received {smooth}")
+    curves, env = find_curves(logs)
+    references = [read_reference(text) for text in references]
+    panels = [
+        {
+            label: [read_points(result, name, y, smooth) for result in results]
+            for label, results in curves.items()
+        }
+        for name in names
+    ]
+    ylabel = y or "mean return"
+    if y is None and all(map(has_episodes, itertools.chain(*curves.values()))):
+        ylabel = f"mean return of {smooth or 100} episodes"
+    elif smooth:
+        ylabel = f"{ylabel}, mean of {smooth} rows"
+    title = env if title is None else title
+    figure = draw(panels, names, ylabel, references, title)
+    try:
+        figure.savefig(output, dpi=110)
+    except OSError as error:
+        raise UserFileError(f"cannot write {output}: {error.strerror}") from None
+    return figure
+
+
+def check_output(path) -> None:
+    """Raises unless a picture can be written there."""
+    suffix = os.path.splitext(path)[1]
+    if suffix not in SUFFIXES:
+        raise UserValueError(
+            f"cannot draw {path}: its name has to end in {', '.join(SUFFIXES)}"
+        )
+    folder = os.path.dirname(path) or "."
+    if not os.path.isdir(folder):
+        raise UserFileError(f"cannot write {path}: there is no folder {folder}")
+
+
+def read_reference(text):
+    """Returns label, x and y of a ``[LABEL=]NUMBER`` or ``[LABEL=]FILE.csv[:CELL...]``.
+
+    x is None for a number.
+    """
+    label, _, rest = text.rpartition("=")
+    with contextlib.suppress(ValueError):
+        return label, None, cli.parse_number(rest)
+    match = re.fullmatch(r"(.*\.csv)((?::[^:]*)*)", rest)
+    if not match:
+        raise UserValueError(
+            f"--reference takes a number or a path that ends in .csv, received {rest!r}"
+        )
+    path, cells = match[1], match[2].split(":")[1:]
+    rows = list(csv.reader(read_text(os.path.expanduser(path)).splitlines()))
+    points = [tuple(map(to_number, row[-2:])) for row in rows if row[:-2] == cells]
+    points = sorted(point for point in points if np.isfinite(point).sum() == 2)
+    if not points:
+        name, known = ":".join(cells), {":".join(row[:-2]) for row in rows[1:]}
+        raise UserValueError(
+            f"{path} has no curve {name!r} of x and y{suggest(name, known)}"
+        )
+    xs, ys = np.array(points).T
+    name = os.path.splitext(os.path.basename(path))[0]
+    return label or " ".join([name, *cells]), xs, ys
+
+
+def draw(panels, x, y, references, title):
+    """Returns a figure with panels of curves.
+
+    Args:
+        panels: for each name in ``x`` a dict from labels to curves of seeds.
+        x: what each panel is drawn against, of ``X_UNITS``.
+        y: label of the axis.
+        references: of ``read_reference``.
+        title: of the picture, or None.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure((7, 4), layout="constrained")
+    axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+    styles = list(itertools.product(["-", "--", ":"], plot_util.COLORS))
+    for axis, name, curves in zip(axes, x, panels):
+        longest = max(xs[-1] for seeds in curves.values() for xs, _, _ in seeds)
+        scale = 1e6 if longest >= 1e6 and name in ("steps", "frames") else 1
+        for i, (label, seeds) in enumerate(curves.items()):
+            line, color = styles[i % len(styles)]
+            draw_curve(axis, label, seeds, scale, color=color, ls=line)
+        for (label, xs, ys), color in zip(references, itertools.cycle(GREYS)):
+            style = {"color": color, "lw": 1.2, "label": label or None}
+            if xs is None:
+                axis.axhline(ys, ls=":", **style)
+            elif axis is axes[0]:
+                axis.plot(xs / scale, ys, ls="--", **style)
+        axis.set(xlabel="million " * (scale > 1) + X_UNITS[name])
+        axis.set_xlim(0, 1.02 * longest / scale)
+        axis.grid(alpha=0.3)
+        axis.locator_params(axis="x", nbins=9 // len(panels))
+        if scale == 1 and name != "minutes":
+            axis.xaxis.set_major_formatter("{x:,.0f}")
+    axes[0].set(ylabel=y)
+    if title:
+        figure.suptitle(textwrap.fill(title, 70))
+    rows = add_legend(figure, *axes[0].get_legend_handles_labels())
+    figure.set_figheight(4 + 0.2 * rows)
+    return figure
+
+
+def add_legend(figure, handles, labels) -> int:
+    """Adds a legend below the panels; returns how many rows it has."""
+    labels = [textwrap.fill(label, 80) for label in labels]
+    for columns in range(len(labels), 0, -1):
+        place = {"loc": "outside lower center", "ncols": columns}
+        legend = figure.legend(handles, labels, **place)
+        if legend.get_window_extent().width < figure.bbox.width:
+            break
+        legend.remove()
+    return math.ceil(len(labels) / columns)
+
+
+def draw_curve(axis, label, seeds, scale, **style) -> None:
+    """Draws one seed, or the mean and the band of several."""
+    if len(seeds) == 1:
+        ((xs, raw, smoothed),) = seeds
+        if not np.array_equal(raw, smoothed):
+            axis.plot(xs / scale, raw, lw=0.5, alpha=0.3, color=style["color"])
+        axis.plot(xs / scale, smoothed, label=label, **style)
+        return
+    first, last = min(xs[0] for xs, *_ in seeds), min(xs[-1] for xs, *_ in seeds)
+    grid = np.linspace(first, last, 500)
+    ys = [np.interp(grid, xs, smoothed) for xs, _, smoothed in seeds]
+    low, high = np.min(ys, axis=0), np.max(ys, axis=0)
+    label = f"{label} ({len(seeds)} seeds, lowest to highest)"
+    axis.fill_between(grid / scale, low, high, color=style["color"], alpha=0.2, lw=0)
+    axis.plot(grid / scale, np.mean(ys, axis=0), label=label, **style)
+
+
+def main(argv=None):
+    """Draws what the command line says."""
+    parser = cli.OneLineErrorParser(
+        prog="python -m baselines.plot", description=__doc__
+    )
+    add = parser.add_argument
+    add(
+        "logs",
+        nargs="+",
+        metavar="[LABEL=]LOG",
+        help="a log folder, a folder above several, or a CSV file out of one; those "
+        "with the same LABEL are one curve",
+    )
+    add("-o", dest="output", metavar="FILE", required=True, help="PNG, SVG or PDF")
+    add(
+        "--x",
+        default="steps",
+        help="steps (agent steps; the default), frames (4 a step), episodes, minutes, "
+        "or several with commas, for a panel each",
+    )
+    add("--y", metavar="COLUMN", help="of progress.csv (default: return of episodes)")
+    add(
+        "--smooth",
+        metavar="N",
+        type=int,
+        help="episodes (default: 100), or rows for --y, that each point is the mean of",
+    )
+    add(
+        "--reference",
+        dest="references",
+        action="append",
+        default=[],
+        metavar="[LABEL=]REFERENCE",
+        help="a number for a horizontal line, or a FILE.csv of rows x,y for a dashed "
+        "curve (FILE.csv:a:b for its rows a,b,x,y); may be repeated",
+    )
+    add("--title", help="default: the environment, if all have the same")
+    with cli.one_line_errors():
+        plot(**vars(parser.parse_args(sys.argv[1:] if argv is None else argv)))
+
+
+if __name__ == "__main__":
+    main()

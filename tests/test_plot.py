@@ -1,0 +1,287 @@
+"""Pictures of learning curves: what is drawn, how it is named, what is refused."""
+
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from toy_logs import write_log, write_monitor
+
+from baselines import plot as command
+from baselines.common.curves import read_points
+from baselines.common.plot_util import load_results
+from baselines.plot import plot
+
+ROOT = Path(__file__).parent.parent
+RESULTS = (ROOT / "results" / "README.md").read_text()
+
+
+@pytest.fixture(autouse=True)
+def in_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def lines(figure, panel=0):
+    """Label, xs and ys of the lines of a panel."""
+    return [
+        (line.get_label(), list(line.get_xdata()), list(line.get_ydata()))
+        for line in figure.axes[panel].get_lines()
+    ]
+
+
+def labels(figure):
+    """Labels of the legend."""
+    return [text.get_text() for text in figure.legends[0].get_texts()]
+
+
+def table(path, text):
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    Path(path).write_text(text)
+
+
+def test_single_seed_is_a_smoothed_line_before_its_episodes():
+    write_log(Path("log"), [1.0, 3.0, 8.0], env="Pong")
+    figure = plot(["log"], "curve.png", smooth=2)
+    raw, smoothed = lines(figure)
+    assert raw[1:] == ([100, 200, 300], [1, 3, 8])
+    assert smoothed == ("dqn", [100, 200, 300], [1, 2, 5.5])
+    axis = figure.axes[0]
+    assert axis.get_xlabel() == "agent steps"
+    assert axis.get_ylabel() == "mean return of 2 episodes"
+    assert figure.get_suptitle() == "Pong"
+    assert labels(figure) == ["dqn"]
+
+
+def test_seeds_are_a_mean_and_a_band_as_far_as_all_go():
+    write_log(Path("logs/a"), [1.0, 1.0, 1.0], seed=0)
+    write_log(Path("logs/b"), [3.0, 5.0], seed=1, log_path="logs/b")
+    figure = plot(["logs"], "curve.png", smooth=1)
+    ((_, xs, ys),) = lines(figure)
+    assert (xs[0], xs[-1]) == (100, 200)
+    assert (ys[0], ys[-1]) == (2, 3)
+    (band,) = figure.axes[0].collections
+    corners = band.get_paths()[0].vertices
+    assert {tuple(corner) for corner in corners} >= {(200, 1), (200, 5), (100, 3)}
+    assert labels(figure) == ["dqn (2 seeds, lowest to highest)"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected", "title"),
+    [
+        ({"seed": 1, "save_path": "x"}, ["dqn (2 seeds, lowest to highest)"], "Pong"),
+        ({"lr": 0.5}, ["dqn, lr=0.1", "dqn, lr=0.5"], "Pong"),
+        ({"alg": "a2c"}, ["dqn", "a2c"], "Pong"),
+        ({"env": "Breakout"}, ["dqn, Pong", "dqn, Breakout"], ""),
+    ],
+)
+def test_runs_are_told_apart_by_what_differs(changes, expected, title):
+    write_log(Path("logs/0"), [1.0], **{"lr": 0.1})
+    write_log(Path("logs/1"), [1.0], **{"lr": 0.1, **changes})
+    figure = plot(["logs"], "curve.png")
+    assert labels(figure) == expected
+    assert figure.get_suptitle() == title
+
+
+def test_logs_without_config_are_told_apart_by_their_folders():
+    for name in ("ppo/seed_0", "ppo/seed_1", "a2c-0"):
+        Path(name).mkdir(parents=True)
+        write_monitor(Path(name, "0.monitor.csv"), [1.0], env="CartPole-v1")
+    figure = plot(["ppo", "a2c-0"], "curve.png")
+    assert labels(figure) == ["ppo (2 seeds, lowest to highest)", "a2c"]
+    assert figure.get_suptitle() == "CartPole-v1"
+    table("mine/progress.csv", "eprewmean,total_timesteps\n7,100\n")
+    assert labels(plot(["mine/progress.csv"], "curve.png")) == ["mine"]
+
+
+def test_label_names_a_curve_and_joins_runs():
+    write_log(Path("lr=1"), [1.0], lr=1)
+    write_log(Path("lr=2"), [1.0], lr=2)
+    table("a.csv", "eprewmean,total_timesteps\n7,100\n")
+    write_monitor(Path("b.monitor.csv"), [2.0])
+    logs = ["a=b=lr=1", "a=b=lr=2", "file=a.csv", "episodes=b.monitor.csv", "lr=1"]
+    expected = ["a=b (2 seeds, lowest to highest)", "file", "episodes", "dqn"]
+    figure = plot(logs, "curve.png", title="Mine")
+    assert labels(figure) == expected
+    assert figure.get_suptitle() == "Mine"
+
+
+def test_each_x_has_a_panel():
+    write_log(Path("log"), [5.0, 7.0], env_type="atari")
+    figure = plot(["log"], "curve.png", x="steps,frames,episodes,minutes")
+    assert [lines(figure, i)[-1][1] for i in range(4)] == [
+        [100, 200],
+        [400, 800],
+        [1, 2],
+        [1, 2],
+    ]
+    names = [axis.get_xlabel() for axis in figure.axes]
+    assert names == ["agent steps", "frames", "episodes", "minutes"]
+    assert all(axis.get_xlim()[0] == 0 for axis in figure.axes)
+
+
+@pytest.mark.parametrize(
+    ("header", "x", "xs"),
+    [
+        ("total_timesteps,eprewmean,fps", "minutes", [5, 5 / 3]),
+        ("misc/total_timesteps,eprewmean,misc/time_elapsed", "steps", [600, 1200]),
+        ("misc/total_timesteps,eprewmean,misc/time_elapsed", "minutes", [2 / 60, 0.2]),
+        ("steps,mean 100 episode reward,episodes", "steps", [600, 1200]),
+        ("steps,mean 100 episode reward,episodes", "episodes", [2, 12]),
+        ("time/total_timesteps,rollout/ep_rew_mean,time/fps", "frames", [2400, 4800]),
+    ],
+)
+def test_rows_of_other_libraries(header, x, xs):
+    table("log/progress.csv", f"{header}\n300,,1\n600,-3.5,2\n1200,4,12\n")
+    (result,) = load_results("log")
+    found, ys, _ = read_points(result, x, y=None, window=None)
+    assert ys.tolist() == [-3.5, 4]
+    np.testing.assert_allclose(found, xs)
+
+
+def test_column_of_the_rows():
+    write_log(Path("log"), [10.0, 30.0])
+    figure = plot(["log"], "curve.png", y="loss")
+    assert lines(figure) == [("dqn", [100, 200], [1, 3])]
+    assert figure.axes[0].get_ylabel() == "loss"
+    figure = plot(["log"], "curve.png", y="loss", smooth=2)
+    assert lines(figure)[-1][2] == [1, 2]
+    assert figure.axes[0].get_ylabel() == "loss, mean of 2 rows"
+
+
+def test_minutes_of_the_rows_of_a_resumed_run_come_from_its_episodes():
+    """Its fps says nothing of the time before."""
+    write_log(Path("log"), [1.0, 2.0, 3.0], minutes=[10, 20, 90])
+    config = Path("log/config.json").read_text()
+    Path("log/config.json").write_text(
+        config.replace('"resumed": []', '"resumed": [1]')
+    )
+    (result,) = load_results("log")
+    xs, _, _ = read_points(result, "minutes", y="loss", window=None)
+    assert xs.tolist() == [10, 20, 90]
+
+
+def test_references_and_millions_of_steps():
+    table("p.csv", "total_timesteps,eprewmean,fps\n1000000,1,100\n2000000,2,100\n")
+    table("r.csv", "game,alg,x,y\nPong,dqn,500000,3\nPong,dqn,0,2\nPong,a2c,0,0\n")
+    references = ["r.csv:Pong:dqn", "solved=18"]
+    figure = plot(["p.csv"], "c.png", x="steps,minutes", references=references)
+    curve, dashed, level = lines(figure)
+    assert curve == ("p", [1, 2], [1, 2])
+    assert dashed == ("r Pong dqn", [0, 0.5], [2, 3])
+    assert level[0] == "solved" and level[2] == [18, 18]
+    assert figure.axes[0].get_xlabel() == "million agent steps"
+    assert figure.axes[0].get_xlim() == (0, 2.04)
+    assert figure.axes[1].get_xlabel() == "minutes"
+    assert [label for label, *_ in lines(figure, 1)] == ["p", "solved"]
+    assert labels(figure) == ["p", "r Pong dqn", "solved"]
+
+
+@pytest.mark.parametrize("header", ["", "x,y\n"])
+def test_reference_of_two_columns(header):
+    write_log(Path("log"), [1.0, 2.0])
+    table("r.csv", f"{header}1,2\n3,4\n")
+    figure = plot(["log"], "curve.png", references=["theirs=r.csv"])
+    assert lines(figure)[-1] == ("theirs", [1, 3], [2, 4])
+
+
+@pytest.mark.parametrize(("suffix", "start"), [("png", b"\x89PNG"), ("pdf", b"%PDF")])
+def test_suffix_chooses_the_format(suffix, start):
+    write_log(Path("log"), [1.0, 2.0])
+    plot(["log"], f"curve.{suffix}")
+    assert Path(f"curve.{suffix}").read_bytes().startswith(start)
+
+
+def test_nothing_is_cut_off():
+    logs = []
+    for i in range(9):
+        write_log(Path(f"log{i}"), [1.0, 2.0, 30_000.0])
+        logs.append(f"{'a rather long name, as names go' * (i % 3)}{i}=log{i}")
+    title = "a title that does not fit into one line of a picture of seven inches " * 2
+    figure = plot(logs, "curve.png", x="steps,minutes", title=title)
+    drawn = figure.get_tightbbox()
+    assert 0 <= drawn.x0 < drawn.x1 <= figure.get_figwidth()
+    assert 0 <= drawn.y0 < drawn.y1 <= figure.get_figheight()
+
+
+def test_curves_differ_in_colour_or_style():
+    logs = [f"{i}=log" for i in range(12)]
+    write_log(Path("log"), [1.0])
+    drawn = plot(logs, "curve.png").axes[0].get_lines()
+    styles = {(line.get_color(), line.get_linestyle()) for line in drawn}
+    assert len(drawn) == len(styles) == 12
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("nothing -o c.png", "there is no log in nothing: no such file"),
+        ("empty -o c.png", "neither progress.csv nor *.monitor.csv"),
+        ("log -o c.gif", "has to end in .png, .svg, .pdf"),
+        ("log -o nowhere/c.png", "there is no folder nowhere"),
+        ("log", "required: -o"),
+        ("log -o c.png --y=los", "column 'los'; did you mean 'loss'?; they have eprew"),
+        ("begun -o c.png", "begun has no episode yet"),
+        ("begun -o c.png --y=loss", "there is no progress.csv in begun"),
+        ("log -o c.png --x=step", "'step'; did you mean 'steps'?"),
+        ("log -o c.png --x=frames", "is of mujoco: take --x=steps"),
+        ("log -o c.png --smooth=0", "at least 1, received 0"),
+        (
+            "log -o c.png --reference=r.txt",
+            "a path that ends in .csv, received 'r.txt'",
+        ),
+        ("log -o c.png --reference=nan", "takes a number"),
+        ("log -o c.png --reference=no.csv", "cannot read no.csv"),
+        (
+            "log -o c.png --reference=r.csv:Png",
+            "'Png' of x and y; did you mean 'Pong'?",
+        ),
+        (
+            "log resumed -o c.png --x=minutes --y=loss",
+            "resumed was resumed, and without",
+        ),
+        ("log -o c.png --titel=x", "unrecognized arguments: --titel=x"),
+    ],
+)
+def test_mistake_gives_one_line_and_no_picture(arguments, words, capsys):
+    write_log(Path("log"), [1.0, 2.0], env_type="mujoco")
+    write_log(Path("resumed"), [1.0, 2.0])
+    Path("resumed/0.0.monitor.csv").unlink()
+    Path("resumed/config.json").write_text('{"resumed": [1]}')
+    Path("empty").mkdir()
+    Path("begun").mkdir()
+    write_monitor(Path("begun/0.0.monitor.csv"), [])
+    table("r.csv", "game,x,y\nPong,1,2\n")
+    with pytest.raises(SystemExit) as stop:
+        command.main(shlex.split(arguments))
+    err = capsys.readouterr().err
+    assert stop.value.code == 2 and words in err and err.count("\n") == 1
+    assert not list(Path().glob("c.*"))
+
+
+def test_matplotlib_that_is_missing_is_asked_for(monkeypatch, capsys):
+    write_log(Path("log"), [1.0])
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(SystemExit):
+        command.main(["log", "-o", "c.png"])
+    assert capsys.readouterr().err == (
+        "error: plots need matplotlib: pip install -e '.[plot]'\n"
+    )
+
+
+PICTURES = re.findall(r"^python -m baselines\.plot (.*) -o (\S+)$", RESULTS, re.M)
+
+
+@pytest.mark.parametrize(("arguments", "picture"), PICTURES)
+def test_picture_of_results_can_be_made(arguments, picture, tmp_path, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    command.main([*shlex.split(arguments), "-o", str(tmp_path / "picture.png")])
+    assert (tmp_path / "picture.png").stat().st_size > 10_000
+    shown = picture.removeprefix("results/")
+    assert f"]({shown})\n\n```bash\npython -m baselines.plot {arguments}" in RESULTS
+
+
+def test_every_curve_of_results_has_its_command():
+    pictures = set(re.findall(r"!\[.*?\]\((.*?\.png)\)", RESULTS))
+    assert {f"results/{name}" for name in pictures} == {name for _, name in PICTURES}
