@@ -20,13 +20,15 @@ X_UNITS = {
 STEPS = "total_timesteps", "time/total_timesteps", "misc/total_timesteps", "steps"
 STEPS += "TimestepsSoFar", "total/steps"
 EPISODES = "episodes", "time/episodes", "EpisodesSoFar", "total/episodes"
-SECONDS = "time/time_elapsed", "misc/time_elapsed", "TimeElapsed", "total/duration"
+SECONDS = "time_elapsed", "time/time_elapsed", "misc/time_elapsed", "TimeElapsed"
+SECONDS += ("total/duration",)
 RETURNS = "eprewmean", "rollout/ep_rew_mean", "mean 100 episode reward"
 RETURNS += "mean_episode_reward", "EpRewMean", "rollout/return_history"
 # Settings that change nothing of what is learned.
 NOT_COMPARED = {"seed", "total_timesteps", "resume", "play", "log_path"}
 NOT_COMPARED |= {"save_path", "on_worker_failure", "log_interval", "print_freq"}
 NOT_COMPARED |= {"checkpoint_interval", "checkpoint_path", "checkpoint_freq"}
+NOT_COMPARED |= {"eval_interval", "eval_episodes", "stop_at", "load_path"}
 
 
 def find_curves(logs):
