@@ -42,5 +42,10 @@ def evaluate_run(
     return found
 
 
+def main(argv=None):
+    """Does what the command line says."""
+    return cli.command(evaluate_run, argv)
+
+
 if __name__ == "__main__":
-    cli.command(evaluate_run)
+    main()

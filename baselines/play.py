@@ -91,5 +91,10 @@ def play(model, env, episodes=None, deterministic=False, video=None) -> None:
                     return
 
 
+def main(argv=None):
+    """Does what the command line says."""
+    return cli.command(play_run, argv)
+
+
 if __name__ == "__main__":
-    cli.command(play_run)
+    main()

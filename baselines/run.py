@@ -1,4 +1,4 @@
-"""The command line: ``python -m baselines.run --alg=ALG --env=ENV``.
+"""Trains an agent: ``python -m baselines.run --alg=ALG --env=ENV``.
 
 Finds ``learn()`` by the algorithm's name, builds the environment, trains, saves, plays.
 An algorithm is any folder ``<name>/<name>.py`` with a function ``learn``;

@@ -22,6 +22,7 @@ WITHOUT_KERAS = (
     "common/retro_wrappers.py",
     "bench",
     "run.py",
+    "__main__.py",
     "evaluate.py",
     "play.py",
     "plot.py",

@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import re
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 import baselines
+from baselines import __main__ as commands
 from baselines import run
 from baselines.common.errors import UserTypeError
 from baselines.common.saving.tensors import save_tensors
@@ -449,3 +451,22 @@ def test_fork_of_an_algorithm_runs_by_its_name(tmp_path):
     subprocess.run(command, check=True, capture_output=True, timeout=60)
     header, row, *_ = Path("log/progress.csv").read_text().splitlines()
     assert dict(zip(header.split(","), row.split(",")))["mine"] == "7.0"
+
+
+def test_commands_are_listed_and_found(capsys, empty_folder):
+    commands.main([])
+    out = capsys.readouterr().out
+    for command in commands.COMMANDS:
+        assert re.search(
+            rf"^  {command} +[A-Z].*python -m baselines.{command} ", out, re.M
+        )
+    commands.main(["--version"])
+    assert capsys.readouterr().out == f"baselines {baselines.__version__}\n"
+    for words, error in (
+        (["evalute"], "error: unknown command 'evalute'; did you mean 'evaluate'?"),
+        (["evaluate", "nowhere"], "error: there is no log folder and no saved model"),
+        (["run", "--alg=a2x"], "error: --env is required"),
+    ):
+        with pytest.raises(SystemExit):
+            commands.main(words)
+        assert capsys.readouterr().err.startswith(error)

@@ -28,7 +28,7 @@ RETURNS += "mean_episode_reward", "EpRewMean", "rollout/return_history"
 NOT_COMPARED = {"seed", "total_timesteps", "resume", "play", "log_path"}
 NOT_COMPARED |= {"save_path", "on_worker_failure", "log_interval", "print_freq"}
 NOT_COMPARED |= {"checkpoint_interval", "checkpoint_path", "checkpoint_freq"}
-NOT_COMPARED |= {"eval_interval", "eval_episodes", "stop_at", "load_path"}
+NOT_COMPARED |= {"eval_interval", "eval_episodes", "stop_at"}
 
 
 def find_curves(logs):

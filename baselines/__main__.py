@@ -1,0 +1,47 @@
+"""All commands: ``python -m baselines``, or ``baselines`` once it is installed."""
+
+import ast
+import importlib
+import sys
+from pathlib import Path
+
+import baselines
+from baselines.common import cli
+from baselines.common.errors import UserValueError, suggest
+
+COMMANDS = "run", "evaluate", "play", "plot"
+
+
+def main(argv=None):
+    """Runs ``baselines COMMAND ...``; without a command, lists them."""
+    words = sys.argv[1:] if argv is None else argv
+    command = words[0] if words else "--help"
+    if command in ("--help", "-h"):
+        print(overview())
+    elif command == "--version":
+        print(f"baselines {baselines.__version__}")
+    else:
+        with cli.one_line_errors():
+            if command not in COMMANDS:
+                raise UserValueError(
+                    f"unknown command {command!r}{suggest(command, COMMANDS)} (known: "
+                    f"{', '.join(COMMANDS)})"
+                )
+        importlib.import_module(f"baselines.{command}").main(words[1:])
+
+
+def overview() -> str:
+    """Returns a line for each command; none of them is imported."""
+    lines = [
+        "Reinforcement learning: python -m baselines.COMMAND --help says more.",
+        "",
+    ]
+    for command in COMMANDS:
+        source = Path(baselines.__file__).with_name(f"{command}.py").read_text()
+        line = ast.get_docstring(ast.parse(source)).splitlines()[0]
+        lines.append(f"  {command:<9} {line.replace('``', '')}")
+    return "\n".join([*lines, "", "  --version"])
+
+
+if __name__ == "__main__":
+    main()
