@@ -59,7 +59,9 @@ def algorithm(actions=ACTIONS, mpi=True):
         learn.settings = {}
         _, *parameters = inspect.signature(fn, eval_str=True).parameters.values()
         own = {parameter.name: Argument.of(parameter) for parameter in parameters}
-        return declare(learn, (declared_arguments(run_arguments) | own).values())
+        shared = declared_arguments(run_arguments)
+        others = [x for name, x in shared.items() if name not in own]
+        return declare(learn, [*own.values(), *others])
 
     return decorate
 
