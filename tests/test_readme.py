@@ -13,8 +13,10 @@ from toy_logs import write_log
 
 from baselines import evaluate, play, plot, run
 from baselines.common import cli
-from baselines.common.errors import UserFileError
-from baselines.common.settings import parse
+from baselines.common.declarations import declared_arguments
+from baselines.common.discovery import list_algorithms
+from baselines.common.errors import OUR_NAMES, UserFileError
+from baselines.common.settings import OWN, parse
 from benchmarks import chaos, throughput
 from benchmarks.options import parse_options
 
@@ -205,6 +207,15 @@ def test_messages_are_what_the_code_says():
     for message in messages:
         pattern = re.sub(r"\b\d+\b", "{[^}]*}", re.escape(message))
         assert re.search(pattern, text), message
+
+
+def test_names_of_stable_baselines3_are_those_that_are_suggested():
+    page = (ROOT / "docs" / "from_stable_baselines3.md").read_text()
+    table = re.findall(r"^\| `(\w+)` \| `(\w+)` \|", page, re.M)
+    assert dict(table) == OUR_NAMES
+    declared = [declared_arguments(import_learn(name)) for name in list_algorithms()]
+    known = {name for arguments in [*declared, OWN] for name in arguments}
+    assert {ours for _, ours in table} <= known
 
 
 def test_links_lead_somewhere():
