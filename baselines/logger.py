@@ -9,164 +9,26 @@ them have to call it; only rank 0 writes.
 """
 
 import contextlib
-import csv
 import datetime
-import io
-import itertools
 import json
 import os
-import sys
 import tempfile
+import time
 from collections import defaultdict
 
+import numpy as np
+
 from baselines.common import mpi
-from baselines.common.errors import UserFileError, UserValueError, suggest
+from baselines.common.errors import UserValueError, suggest
+from baselines.common.log_outputs import OUTPUTS, TableOutput
 from baselines.common.saving.files import (
     check_writable,
-    open_text,
     replace_file,
     report_full_disk,
-    sync_file,
-    synced_size,
 )
+from baselines.common.tables import read_table
 
-
-class TableOutput:
-    """Rows as tables of two columns: on the terminal, or in ``log.txt``.
-
-    Every output continues from ``state``, as returned by ``get_state`` of an earlier
-    process, or starts a new file if that is None.
-    """
-
-    def __init__(self, folder, state=None):
-        self.file = open_text(os.path.join(folder, "log.txt"), state)
-
-    def write_row(self, row):
-        cells = {key: format_value(value) for key, value in sorted(row.items())}
-        key_width = max(map(len, cells))
-        value_width = max(map(len, cells.values()))
-        line = "-" * (key_width + value_width + 7)
-        rows = [
-            f"| {key:<{key_width}} | {value:<{value_width}} |"
-            for key, value in cells.items()
-        ]
-        self.write_text("\n".join([line, *rows, line]))
-
-    def write_text(self, text):
-        self.file.write(text + "\n")
-        self.file.flush()
-
-    def get_state(self):
-        return synced_size(self.file)
-
-    def close(self):
-        self.file.close()
-
-
-class TerminalOutput(TableOutput):
-    def __init__(self, folder, state=None):
-        pass
-
-    @property
-    def file(self):
-        return sys.stdout  # which may be another while a live line is shown
-
-    def write_text(self, text):
-        try:
-            super().write_text(text)
-        except OSError:
-            # Whatever read it is gone, but the run continues. Python would try to flush
-            # the rest again when it exits.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), self.file.fileno())
-            with contextlib.suppress(OSError):
-                print("nobody reads standard output any more", file=sys.stderr)
-
-    def get_state(self):
-        return None
-
-    def close(self):
-        pass  # The terminal stays open.
-
-
-class CSVOutput:
-    """Rows of ``progress.csv``; a new column rewrites the file with it."""
-
-    def __init__(self, folder, state=None):
-        self.path = os.path.join(folder, "progress.csv")
-        self.columns, self.rows = [], []
-        if state is not None:
-            self.columns = state["columns"]
-            self.rows = self._read_rows(state["rows"])
-        self._rewrite()
-
-    def _read_rows(self, count):
-        try:
-            with open(self.path, newline="") as file:
-                rows = list(itertools.islice(csv.DictReader(file), count))
-            rows = [{key: row[key] for key in self.columns} for row in rows]
-        except (OSError, KeyError):
-            rows = []
-        if len(rows) < count:
-            raise UserFileError(
-                f"cannot resume: {self.path} is missing or shorter than at the "
-                "checkpoint"
-            )
-        return rows
-
-    def write_row(self, row):
-        self.rows.append(row)
-        new = [key for key in row if key not in self.columns]
-        if new:
-            self.columns += new
-            self._rewrite()
-        else:
-            self.writer.writerow(row)
-        self.file.flush()
-
-    def _rewrite(self):
-        text = io.StringIO()
-        writer = self._make_writer(text)
-        if self.columns:
-            writer.writeheader()
-        writer.writerows(self.rows)
-        replace_file(self.path, text.getvalue().encode())
-        self.file = open(self.path, "a", newline="")
-        self.writer = self._make_writer(self.file)
-
-    def _make_writer(self, file):
-        return csv.DictWriter(file, self.columns, restval="", lineterminator="\n")
-
-    def get_state(self):
-        sync_file(self.file)
-        return {"columns": list(self.columns), "rows": len(self.rows)}
-
-    def close(self):
-        self.file.close()
-
-
-class JSONOutput:
-    """Rows of ``progress.json``, one JSON object a line."""
-
-    def __init__(self, folder, state=None):
-        self.file = open_text(os.path.join(folder, "progress.json"), state)
-
-    def write_row(self, row):
-        self.file.write(json.dumps(row) + "\n")
-        self.file.flush()
-
-    def get_state(self):
-        return synced_size(self.file)
-
-    def close(self):
-        self.file.close()
-
-
-OUTPUTS = {
-    "stdout": TerminalOutput,
-    "log": TableOutput,
-    "csv": CSVOutput,
-    "json": JSONOutput,
-}
+DEBUG, INFO, WARN, ERROR, DISABLED = 10, 20, 30, 40, 50  # levels of text
 
 
 class Logger:
@@ -176,6 +38,9 @@ class Logger:
         folder: where files go, or None for none.
         formats: names out of ``OUTPUTS``.
         config: JSON values, written to ``config.json`` before the first output.
+
+    Attributes:
+        level: text of lower levels is left out; with DISABLED, rows are too.
     """
 
     def __init__(self, folder, formats, config=None):
@@ -184,6 +49,7 @@ class Logger:
         self.config = config if mpi.rank == 0 else None
         self.outputs = None
         self.closed_at = None
+        self.level = INFO
         self.row = {}
         self.counts = defaultdict(int)
 
@@ -217,7 +83,7 @@ class Logger:
     def dumpkvs(self):
         self.open()
         row = mpi.mean_row({key: plain(value) for key, value in self.row.items()})
-        if row:
+        if row and self.level < DISABLED:
             with report_full_disk(self.folder):
                 for output in self.outputs.values():
                     output.write_row(row)
@@ -225,7 +91,9 @@ class Logger:
         self.counts.clear()
         return row
 
-    def log(self, *words):
+    def log(self, *words, level=INFO):
+        if level < self.level:
+            return
         self.open()
         text = " ".join(map(str, words))
         with report_full_disk(self.folder):
@@ -314,9 +182,14 @@ def getkvs():
     return current.row
 
 
-def log(*words):
+def log(*words, level=INFO):
     """Writes a line of text to the terminal and to log.txt."""
-    current.log(*words)
+    current.log(*words, level=level)
+
+
+def debug(*words):
+    """Writes text that is left out unless ``set_level(DEBUG)`` was called."""
+    current.log(*words, level=DEBUG)
 
 
 def show(line):
@@ -328,7 +201,30 @@ def show(line):
 
 def warn(*words):
     """Writes a warning, as ``log`` does."""
-    current.log("warning:", *words)
+    current.log("warning:", *words, level=WARN)
+
+
+def error(*words):
+    """Writes an error, as ``log`` does."""
+    current.log("error:", *words, level=ERROR)
+
+
+def set_level(level):
+    """Leaves out text below a level, and rows too if it is DISABLED.
+
+    ``configure`` goes back to INFO.
+    """
+    current.level = level
+
+
+@contextlib.contextmanager
+def profile_kv(name):
+    """Adds the seconds of a ``with`` block to ``wait_<name>`` of the row."""
+    key, start = f"wait_{name}", time.perf_counter()
+    try:
+        yield
+    finally:
+        logkv(key, getkvs().get(key, 0.0) + time.perf_counter() - start)
 
 
 def uses(name):
@@ -370,8 +266,12 @@ def close():
     current.close()
 
 
+# By OpenAI Baselines' names.
 record_tabular = logkv
 dump_tabular = dumpkvs
+info = log
+read_csv = read_table
+profile = profile_kv  # As what contextlib makes decorates functions, too.
 
 
 @contextlib.contextmanager
@@ -387,11 +287,15 @@ def scoped_configure(dir=None, format_strs=None):
         current = outer
 
 
+def read_json(path) -> np.recarray:
+    """Returns the rows of a ``progress.json``, as ``read_csv`` does of a CSV file."""
+    with open(path) as file:
+        rows = [json.loads(line) for line in file]
+    names = dict.fromkeys(name for row in rows for name in row)
+    table = [tuple(row.get(name, np.nan) for name in names) for row in rows]
+    return np.array(table, [(name, float) for name in names]).view(np.recarray)
+
+
 def plain(value):
     """Returns a NumPy or tensor scalar as a Python number."""
     return value.item() if hasattr(value, "item") else value
-
-
-def format_value(value) -> str:
-    """Returns a number as text: integers in full, floats to 4 digits."""
-    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -271,3 +271,67 @@ def test_closing_leaves_the_terminal_open(monkeypatch):
         logger.close()
     assert not terminal.closed
     assert "| a | 1 |" in terminal.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("level", "expected"),
+    [
+        (None, "info\nlog\nwarning: warn\nerror: error\n"),
+        (logger.DEBUG, "debug\ninfo\nlog\nwarning: warn\nerror: error\n"),
+        (logger.WARN, "warning: warn\nerror: error\n"),
+        (logger.ERROR, "error: error\n"),
+    ],
+)
+def test_level_leaves_out_text_below_it_and_no_rows(level, expected):
+    logger.configure("log", ["log", "json"])
+    if level is not None:
+        logger.set_level(level)
+    for name in ("debug", "info", "log", "warn", "error"):
+        getattr(logger, name)(name)
+    with open("log/log.txt") as file:
+        assert file.read() == expected
+    write({"a": 1})
+    with open("log/progress.json") as file:
+        assert file.read() == '{"a": 1}\n'
+
+
+def test_disabled_writes_nothing_at_all():
+    logger.configure("log", ["log", "csv", "json"])
+    logger.set_level(logger.DISABLED)
+    logger.error("not written")
+    write({"a": 1})
+    assert logger.getkvs() == {}
+    sizes = {name: os.path.getsize(f"log/{name}") for name in os.listdir("log")}
+    assert sizes.keys() == {"log.txt", "progress.csv", "progress.json"}
+    assert set(sizes.values()) == {0}
+    logger.configure("log", ["json"])
+    write({"a": 2})
+    with open("log/progress.json") as file:
+        assert file.read() == '{"a": 2}\n'
+
+
+def test_profile_adds_the_seconds_of_blocks_and_calls(monkeypatch):
+    clock = iter([10.0, 12.5, 20.0, 20.5])
+    monkeypatch.setattr(logger.time, "perf_counter", lambda: next(clock))
+    with logger.profile_kv("work"):
+        pass
+
+    @logger.profile("work")
+    def work(a, b=0):
+        return a + b
+
+    assert work(1, b=2) == 3
+    assert logger.getkvs() == {"wait_work": 3.0}
+
+
+@pytest.mark.parametrize(
+    ("name", "read"), [("csv", logger.read_csv), ("json", logger.read_json)]
+)
+def test_readers_return_rows_with_named_columns(name, read):
+    logger.configure("log", [name])
+    write({"a": 1, "b": 0.5}, {"a": 0, "c": float("nan")}, {"a": 2.5, "b": -1})
+    rows = read(f"log/progress.{name}")
+    assert rows.dtype.names == ("a", "b", "c")
+    np.testing.assert_array_equal(rows["a"], [1, 0, 2.5])
+    np.testing.assert_array_equal(rows.b, [0.5, np.nan, -1])
+    np.testing.assert_array_equal(rows.c, [np.nan] * 3)

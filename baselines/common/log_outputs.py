@@ -1,0 +1,160 @@
+"""Where rows of the log go: terminal, ``log.txt``, CSV, JSON."""
+
+import contextlib
+import csv
+import io
+import itertools
+import json
+import os
+import sys
+
+from baselines.common.errors import UserFileError
+from baselines.common.saving.files import (
+    open_text,
+    replace_file,
+    sync_file,
+    synced_size,
+)
+
+
+class TableOutput:
+    """Rows as tables of two columns: on the terminal, or in ``log.txt``.
+
+    Every output continues from ``state``, as returned by ``get_state`` of an earlier
+    process, or starts a new file if that is None.
+    """
+
+    def __init__(self, folder, state=None):
+        self.file = open_text(os.path.join(folder, "log.txt"), state)
+
+    def write_row(self, row):
+        cells = {key: format_value(value) for key, value in sorted(row.items())}
+        key_width = max(map(len, cells))
+        value_width = max(map(len, cells.values()))
+        line = "-" * (key_width + value_width + 7)
+        rows = [
+            f"| {key:<{key_width}} | {value:<{value_width}} |"
+            for key, value in cells.items()
+        ]
+        self.write_text("\n".join([line, *rows, line]))
+
+    def write_text(self, text):
+        self.file.write(text + "\n")
+        self.file.flush()
+
+    def get_state(self):
+        return synced_size(self.file)
+
+    def close(self):
+        self.file.close()
+
+
+class TerminalOutput(TableOutput):
+    def __init__(self, folder, state=None):
+        pass
+
+    @property
+    def file(self):
+        return sys.stdout  # which may be another while a live line is shown
+
+    def write_text(self, text):
+        try:
+            super().write_text(text)
+        except OSError:
+            # Whatever read it is gone, but the run continues. Python would try to flush
+            # the rest again when it exits.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self.file.fileno())
+            with contextlib.suppress(OSError):
+                print("nobody reads standard output any more", file=sys.stderr)
+
+    def get_state(self):
+        return None
+
+    def close(self):
+        pass  # The terminal stays open.
+
+
+class CSVOutput:
+    """Rows of ``progress.csv``; a new column rewrites the file with it."""
+
+    def __init__(self, folder, state=None):
+        self.path = os.path.join(folder, "progress.csv")
+        self.columns, self.rows = [], []
+        if state is not None:
+            self.columns = state["columns"]
+            self.rows = self._read_rows(state["rows"])
+        self._rewrite()
+
+    def _read_rows(self, count):
+        try:
+            with open(self.path, newline="") as file:
+                rows = list(itertools.islice(csv.DictReader(file), count))
+            rows = [{key: row[key] for key in self.columns} for row in rows]
+        except (OSError, KeyError):
+            rows = []
+        if len(rows) < count:
+            raise UserFileError(
+                f"cannot resume: {self.path} is missing or shorter than at the "
+                "checkpoint"
+            )
+        return rows
+
+    def write_row(self, row):
+        self.rows.append(row)
+        new = [key for key in row if key not in self.columns]
+        if new:
+            self.columns += new
+            self._rewrite()
+        else:
+            self.writer.writerow(row)
+        self.file.flush()
+
+    def _rewrite(self):
+        text = io.StringIO()
+        writer = self._make_writer(text)
+        if self.columns:
+            writer.writeheader()
+        writer.writerows(self.rows)
+        replace_file(self.path, text.getvalue().encode())
+        self.file = open(self.path, "a", newline="")
+        self.writer = self._make_writer(self.file)
+
+    def _make_writer(self, file):
+        return csv.DictWriter(file, self.columns, restval="", lineterminator="\n")
+
+    def get_state(self):
+        sync_file(self.file)
+        return {"columns": list(self.columns), "rows": len(self.rows)}
+
+    def close(self):
+        self.file.close()
+
+
+class JSONOutput:
+    """Rows of ``progress.json``, one JSON object a line."""
+
+    def __init__(self, folder, state=None):
+        self.file = open_text(os.path.join(folder, "progress.json"), state)
+
+    def write_row(self, row):
+        self.file.write(json.dumps(row) + "\n")
+        self.file.flush()
+
+    def get_state(self):
+        return synced_size(self.file)
+
+    def close(self):
+        self.file.close()
+
+
+OUTPUTS = {
+    "stdout": TerminalOutput,
+    "log": TableOutput,
+    "csv": CSVOutput,
+    "json": JSONOutput,
+}
+
+
+def format_value(value) -> str:
+    """Returns a number as text: integers in full, floats to 4 digits."""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
