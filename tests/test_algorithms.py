@@ -102,14 +102,17 @@ def test_divergence_stops_training(learn, small, make, log_folder):
     assert message.endswith(f"; {where}")
 
 
-def test_learn_takes_keywords_and_explains_them(learn):
+def test_learn_explains_its_arguments(learn):
     parameters = inspect.signature(learn).parameters
     shared = ["env", "network", "seed", "total_timesteps", "callback", "load_path"]
     shared += ["checkpoint_interval", "resume", "precision"]
     shared += ["eval_env", "eval_interval", "eval_episodes", "stop_at"]
     assert set(shared) <= set(parameters)
-    kinds = {parameter.kind for parameter in parameters.values()}
-    assert kinds == {inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD}
+    env, network, *others, parts = parameters.values()
+    assert (env.name, network.name) == ("env", "network")
+    assert env.kind is network.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
+    assert {x.kind for x in others} == {inspect.Parameter.KEYWORD_ONLY}
+    assert parts.kind is inspect.Parameter.VAR_KEYWORD
     documentation = " ".join(inspect.getdoc(learn).split())
     for name, argument in declared_arguments(learn).items():
         assert argument.meaning
@@ -339,6 +342,18 @@ def test_unknown_keyword_names_the_nearest(learn, small, make):
         learn(**small, env=make(), network="mlp", num_hidden=0)
     with pytest.raises(UserTypeError, match="needs the argument 'network'"):
         learn(**small, env=make())
+
+
+def test_only_environment_and_network_may_come_by_position(learn, small, make):
+    small = small | {"seed": 3, "total_timesteps": 0}
+    models = [learn(make(), "mlp", **small), learn(env=make(), network="mlp", **small)]
+    assert_acts_alike(*models, make().reset())
+    with pytest.raises(UserTypeError, match="all else by keyword, received 3 by posi"):
+        learn(make(), "mlp", 3)
+    with pytest.raises(UserTypeError, match="received env by position and by keyword"):
+        learn(make(), "mlp", env=make())
+    with pytest.raises(UserTypeError, match="received the text 'mlp' first"):
+        learn("mlp", make())
 
 
 def test_old_gym_environment_names_the_remedy(learn, small):

@@ -12,10 +12,11 @@ from baselines.common.declarations import (
     declared_arguments,
     describe_arguments,
 )
+from baselines.common.errors import UserTypeError
 from baselines.common.precision import choose_precision, computing_in
 from baselines.common.training import Run
 
-KEYWORD = inspect.Parameter.KEYWORD_ONLY
+BY_POSITION = "env", "network"  # All other arguments are keywords.
 ACTIONS = spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary, spaces.Box
 
 
@@ -23,8 +24,8 @@ def algorithm(actions=ACTIONS, mpi=True):
     """Returns a decorator that makes a function the ``learn()`` of an algorithm.
 
     The function is written as ``def learn(run, *, env: Env, network: Network, ...)``,
-    with arguments annotated as ``arguments.py`` says. Its callers give the keywords
-    alone. What it gets are
+    with arguments annotated as ``arguments.py`` says. Its callers give them without
+    ``run``, and may give ``env`` and ``network`` by position. What it gets are
 
         run         a new ``Run``
         env         a VecEnv, whatever the caller gave
@@ -43,8 +44,8 @@ def algorithm(actions=ACTIONS, mpi=True):
 
     def decorate(fn):
         @functools.wraps(fn)
-        def learn(**given):
-            arguments = check_arguments(learn, given)
+        def learn(*positional, **keywords):
+            arguments = check_arguments(learn, by_name(positional, keywords))
             # As what it means here, so that a run is not resumed in another.
             precision = choose_precision(arguments.given["precision"])
             arguments.given["precision"] = precision
@@ -79,8 +80,8 @@ def preset(base, **settings):
                 raise TypeError(f"{name} has to be a function of a module, or text")
 
     @functools.wraps(base)
-    def learn(**given):
-        return base(**{**settings, **given})
+    def learn(*positional, **keywords):
+        return base(**{**settings, **by_name(positional, keywords)})
 
     changed = ", ".join(f"{name}={value!r}" for name, value in settings.items())
     learn.__doc__ = f"Preset of {base.__module__} with {changed}."
@@ -97,6 +98,29 @@ def preset(base, **settings):
     )
 
 
+def by_name(positional, keywords) -> dict:
+    """Returns the arguments of a call of ``learn()``, all by name.
+
+    Raises:
+        UserTypeError: for more by position than ``env`` and ``network``, for one that
+            is given twice, and for text where the environment has to be.
+    """
+    given = dict(zip(BY_POSITION, positional))
+    if len(positional) > len(given):
+        raise UserTypeError(
+            "learn() takes env and network by position and all else by keyword, "
+            f"received {len(positional)} by position"
+        )
+    for name in given.keys() & keywords.keys():
+        raise UserTypeError(f"learn() received {name} by position and by keyword")
+    if isinstance(given.get("env"), str):
+        raise UserTypeError(
+            "learn() takes the environment first and the network second, received "
+            f"the text {given['env']!r} first"
+        )
+    return given | keywords
+
+
 def declare(learn, arguments):
     """Gives a function its signature, with plain types, and explains its arguments.
 
@@ -106,9 +130,15 @@ def declare(learn, arguments):
             ``learn.declared``.
     """
     learn.declared = {argument.name: argument for argument in arguments}
+    kinds = dict.fromkeys(BY_POSITION, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     parameters = [
-        inspect.Parameter(x.name, KEYWORD, default=x.default, annotation=x.plain_type)
-        for x in arguments
+        inspect.Parameter(
+            x.name,
+            kinds.get(x.name, inspect.Parameter.KEYWORD_ONLY),
+            default=x.default,
+            annotation=x.plain_type,
+        )
+        for x in sorted(arguments, key=lambda x: (*BY_POSITION, x.name).index(x.name))
     ]
     others = inspect.Parameter("part_kwargs", inspect.Parameter.VAR_KEYWORD)
     returns = learn.__annotations__.get("return", inspect.Signature.empty)
