@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 from gymnasium import spaces
 
-from baselines.common.errors import UserValueError
+from baselines.common.errors import UserTypeError, UserValueError
 
 
 class VecEnv(ABC):
@@ -143,7 +143,18 @@ def step_and_reset(env, action):
 
 
 def check_equal_spaces(spaces) -> None:
-    """Raises UserValueError unless all (observation, action) spaces are equal."""
+    """Raises unless all (observation, action) spaces are equal and have arrays.
+
+    Raises:
+        UserTypeError: for observations that are dicts or tuples.
+        UserValueError: for spaces that differ.
+    """
+    if spaces[0][0].shape is None:
+        raise UserTypeError(
+            f"observations have to be arrays, received the space {spaces[0][0]}; wrap "
+            "each environment in gymnasium.wrappers.FlattenObservation, or in "
+            "TransformObservation to pick one part"
+        )
     for i, pair in enumerate(spaces):
         if pair != spaces[0]:
             raise UserValueError(

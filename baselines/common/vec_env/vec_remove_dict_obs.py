@@ -1,0 +1,52 @@
+"""One part of observations that are dicts."""
+
+import numpy as np
+from gymnasium import spaces
+
+from baselines.common.errors import UserTypeError, UserValueError, suggest
+from baselines.common.vec_env.vec_env import VecEnvWrapper
+
+
+class VecExtractDictObs(VecEnvWrapper):
+    """Returns one part of the observations.
+
+    Args:
+        venv: a VecEnv that returns a dict of arrays [N, *shape], such as one of
+            Stable-Baselines3. DummyVecEnv and SubprocVecEnv return arrays: for them,
+            a Gymnasium wrapper in each environment picks the part.
+        key: of the part.
+
+    Raises:
+        UserTypeError: if observations are no dicts.
+        UserValueError: if they have no such part.
+    """
+
+    def __init__(self, venv, key):
+        space = venv.observation_space
+        if not isinstance(space, spaces.Dict):
+            raise UserTypeError(
+                f"VecExtractDictObs needs a Dict of observations, received {space}"
+            )
+        if key not in space.spaces:
+            raise UserValueError(
+                f"observations have no part {key!r}{suggest(key, space.spaces)} "
+                f"(known: {', '.join(space.spaces)})"
+            )
+        super().__init__(venv, space[key])
+        self.key = key
+
+    def reset(self):
+        return self.venv.reset()[self.key]
+
+    def step_wait(self):
+        obs, rewards, dones, infos = self.venv.step_wait()
+        for i in np.flatnonzero(dones):
+            last = infos[i]["terminal_observation"][self.key]
+            infos[i] = {**infos[i], "terminal_observation": last}
+        return obs[self.key], rewards, dones, infos
+
+    def get_state(self) -> dict:
+        return self.venv.get_state()
+
+    def set_state(self, state) -> None:
+        self.venv.set_state(state)

@@ -1,0 +1,106 @@
+"""Videos of what the environments of a VecEnv look like."""
+
+import os
+
+from baselines.common.errors import UserValueError
+from baselines.common.vec_env.vec_env import VecEnvWrapper, tile_images
+from baselines.common.video import Video, check_video
+
+FRAMES_PER_SECOND = 30
+
+
+class VecVideoRecorder(VecEnvWrapper):
+    """Writes MP4 videos, ``video<step>.mp4``, of all environments side by side.
+
+    Environments have to be made with ``render_mode="rgb_array"``, by ``env_kwargs`` of
+    ``make_vec_env``.
+
+    Args:
+        venv: the VecEnv.
+        directory: folder of the videos.
+        record_video_trigger: function of the number of ``step()`` calls so far; if it
+            is true, a video begins, unless one is being recorded.
+        video_length: steps in a video.
+
+    Raises:
+        MissingDependency: if the packages for videos are not installed.
+        UserFileError: if the folder cannot be written.
+        UserValueError: for a length below 1; when a video begins, if the environments
+            return no images.
+    """
+
+    keeps_observations = True
+
+    def __init__(self, venv, directory, record_video_trigger, video_length=200):
+        super().__init__(venv)
+        if video_length < 1:
+            raise UserValueError(
+                f"video_length has to be at least 1, received {video_length}"
+            )
+        self.directory = directory
+        self.record_video_trigger = record_video_trigger
+        self.video_length = video_length
+        self.num_steps = 0
+        check_video(self._path())
+        self.video = None
+        self.frames_left = 0
+
+    def reset(self):
+        obs = self.venv.reset()
+        self._record()
+        return obs
+
+    def step_wait(self):
+        results = self.venv.step_wait()
+        self.num_steps += 1
+        self._record()
+        return results
+
+    def _record(self):
+        """Adds a frame to the video, which may begin or end with it."""
+        if self.video is None and not self.record_video_trigger(self.num_steps):
+            return
+        frame = draw(self.venv)
+        if self.video is None:
+            self.video = Video(self._path(), FRAMES_PER_SECOND)
+            self.frames_left = self.video_length
+        self.video.add(frame)
+        self.frames_left -= 1
+        if self.frames_left == 0:
+            self._end_video()
+
+    def _path(self):
+        return os.path.join(self.directory, f"video{self.num_steps:08}.mp4")
+
+    def _end_video(self):
+        if self.video is not None:
+            self.video.close()
+            self.video = None
+
+    def close(self):
+        self._end_video()
+        self.venv.close()
+
+    def get_state(self) -> dict:
+        """Returns the state; a video that is being recorded ends with its process."""
+        return {"venv": self.venv.get_state(), "num_steps": self.num_steps}
+
+    def set_state(self, state) -> None:
+        self.venv.set_state(state["venv"])
+        self.num_steps = state["num_steps"]
+
+
+def draw(venv):
+    """Returns a picture of all environments, [height, width, 3].
+
+    Raises:
+        UserValueError: if they return no images.
+    """
+    images = venv.get_images()
+    if any(image is None for image in images):
+        raise UserValueError(
+            "videos cannot be recorded, as the environments return no images; make "
+            'them with render_mode="rgb_array" (make_vec_env(..., '
+            'env_kwargs={"render_mode": "rgb_array"}))'
+        )
+    return tile_images(images)
