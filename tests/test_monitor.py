@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from toy_envs import CounterEnv
 
+from baselines import logger
 from baselines.bench import Monitor, load_results
 from baselines.common.envs import make_vec_env
 from baselines.common.vec_env import DummyVecEnv, VecMonitor
@@ -89,6 +90,14 @@ def test_name_that_has_its_ending_gets_no_second(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["mine.monitor.csv"]
 
 
+def test_logger_folder_is_a_folder_before_it_is_made(tmp_path):
+    with logger.scoped_configure(str(tmp_path / "log"), ["csv"]):
+        env = Monitor(CounterEnv(), logger.get_dir())
+        env.reset()
+        assert [path.name for path in tmp_path.rglob("*")] == ["log", "monitor.csv"]
+        env.close()
+
+
 def test_no_name_means_no_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     env = Monitor(CounterEnv(terminate_after=1), None)
@@ -112,6 +121,7 @@ def test_info_keywords_are_columns(tmp_path, clock):
 def test_early_reset_raises_unless_it_is_allowed():
     env = Monitor(CounterEnv(terminate_after=3), None)
     env.reset()
+    env.reset()  # Nothing was lost.
     env.step(0)
     with pytest.raises(RuntimeError, match="allow_early_resets=True"):
         env.reset()

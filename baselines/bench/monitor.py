@@ -10,6 +10,7 @@ import time
 import gymnasium as gym
 import numpy as np
 
+from baselines import logger
 from baselines.common.errors import UserFileError, UserValueError
 from baselines.common.saving.files import open_text, report_full_disk, synced_size
 from baselines.common.tables import parse_table, read_text
@@ -27,8 +28,8 @@ class Monitor(gym.Wrapper):
         env: the environment; rewards are recorded as it returns them.
         filename: path without ``.monitor.csv``, a folder for ``monitor.csv`` in
             it, or None for no file. The file appears with the first reset.
-        allow_early_resets: whether ``reset`` may be called before an episode ends.
-            The unfinished episode is then not recorded.
+        allow_early_resets: whether ``reset`` may be called after an episode's first
+            step and before its end. The unfinished episode is then not recorded.
         info_keywords: names in the last step's info to record as well.
 
     Raises:
@@ -53,7 +54,8 @@ class Monitor(gym.Wrapper):
         self.needs_reset = True
 
     def reset(self, **kwargs):
-        if not (self.needs_reset or self.allow_early_resets):
+        begun = self.episode_length > 0 and not self.needs_reset
+        if begun and not self.allow_early_resets:
             raise RuntimeError(
                 "reset() before the end of an episode; pass allow_early_resets=True "
                 "to Monitor if that is intended"
@@ -129,7 +131,8 @@ class ResultsWriter:
     """Writes a ``monitor.csv`` file, of one environment or of a VecEnv."""
 
     def __init__(self, filename, header, extra_keys=()):
-        if os.path.isdir(filename):
+        # The logger's folder may be yet to be made.
+        if os.path.isdir(filename) or filename == logger.get_dir():
             filename = os.path.join(filename, Monitor.EXT)
         elif not filename.endswith(Monitor.EXT):
             filename = f"{filename}.{Monitor.EXT}"
