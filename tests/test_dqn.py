@@ -152,7 +152,7 @@ def test_dueling_advantages_have_no_mean():
     model = q_function(dueling=True)
     obs = np.random.default_rng(0).uniform(-1, 1, (5, 3)).astype(np.float32)
     features = model.parts["network"](obs)
-    outputs = np.asarray(model(obs, model.noise(1)))[..., 0]
+    outputs = np.asarray(model.outputs(obs, model.noise(1)))[..., 0]
     state = np.asarray(model.parts["state"](features, np.zeros((1, 0), np.float32)))
     np.testing.assert_allclose(outputs.mean(axis=1), state[:, 0], atol=1e-6)
 
@@ -271,13 +271,13 @@ def test_trained_by_targets_of_the_target_network(double_q):
     batch = Transitions(*(field[0] for field in names["transitions"]))
     noise = names["noise"][0]
     online, target = (
-        np.asarray(names[name](batch.next_obs, noise[:1]))[..., 0]
+        np.asarray(names[name].outputs(batch.next_obs, noise[:1]))[..., 0]
         for name in ("model", "target")
     )
     assert (online.argmax(axis=1) != target.argmax(axis=1)).all()
     best = (online if double_q else target).argmax(axis=1)
     following = target[np.arange(32), best]
-    values = np.asarray(names["model"](batch.obs, noise[:1]))[..., 0]
+    values = np.asarray(names["model"].outputs(batch.obs, noise[:1]))[..., 0]
     errors = values[np.arange(32), batch.actions] - (
         batch.returns + batch.discounts * following
     )

@@ -24,15 +24,20 @@ def exports(package, **modules):
     return __getattr__
 
 
-def learn_of(package):
+def learn_of(package, *others):
     """Returns a ``__getattr__`` for an algorithm's folder: it exports ``learn``.
 
     Keras is imported when ``learn`` is asked for, not before.
+
+    Args:
+        package: its ``__name__``.
+        others: names of the same module that it exports as well.
     """
-    get = exports(package, learn=package.rpartition(".")[2])
+    names = dict.fromkeys(("learn", *others), package.rpartition(".")[2])
+    get = exports(package, **names)
 
     def __getattr__(name):
-        if name == "learn":
+        if name in names:
             import_quietly("baselines.common.backend")
         return get(name)
 

@@ -134,6 +134,16 @@ class Player:
         self.counts = np.array(state["counts"], int)
 
 
+def old_names(run) -> dict:
+    """Returns what callbacks that were written for OpenAI Baselines' deepq read.
+
+    ``t`` are agent steps, and ``episode_rewards`` the returns of the last 100 episodes,
+    with a 0 for the one that goes on.
+    """
+    returns = [result["r"] for result in run.episodes.results]
+    return {"t": run.num_timesteps, "episode_rewards": [*returns, 0.0]}
+
+
 class LastMetrics:
     """The metrics of the last update, which rows also show after resuming."""
 

@@ -83,8 +83,8 @@ class QFunction(Model):
         """Draws noise for ``__call__``, [*shape, F]; F is 0 unless it is noisy."""
         return self.rng.standard_normal((*shape, sum(self.noise_sizes)), np.float32)
 
-    def __call__(self, obs, noise):
-        """Returns outputs [B, actions, values.size], see ``common/values.py``.
+    def outputs(self, obs, noise):
+        """Returns the outputs [B, actions, values.size], see ``common/values.py``.
 
         Args:
             obs: [B, *observation shape]
@@ -101,7 +101,14 @@ class QFunction(Model):
         return ops.expand_dims(outputs[1], 1) + advantages
 
     def _mean(self, obs, noise):
-        return self.values.mean(self(obs, noise))
+        return self.values.mean(self.outputs(obs, noise))
+
+    def __call__(self, obs):
+        """Returns actions [N] for observations [N, *observation shape], from ``step``.
+
+        As OpenAI Baselines' deepq, whose ``learn()`` returns such a function.
+        """
+        return self.step(obs)[0]
 
     @property
     def final_epsilon(self) -> float:

@@ -20,6 +20,7 @@ from baselines.common.off_policy import (
     Player,
     exploration,
     make_memory,
+    old_names,
 )
 from baselines.common.optimizers import Adam
 from baselines.common.q_function import QFunction
@@ -186,13 +187,14 @@ def learn(
 
     def loss(batch):
         transitions, noise = batch
-        outputs = target(transitions.next_obs, noise[:1])
-        chooser = model(transitions.next_obs, noise[1:2]) if double_q else outputs
+        outputs = chooser = target.outputs(transitions.next_obs, noise[:1])
+        if double_q:
+            chooser = model.outputs(transitions.next_obs, noise[1:2])
         targets = q_targets(
             outputs, chooser, transitions.returns, transitions.discounts, values=values
         )
         return dqn_loss(
-            model(transitions.obs, noise[2:]),
+            model.outputs(transitions.obs, noise[2:]),
             transitions.actions - first_action,
             targets,
             transitions.weights,
@@ -251,7 +253,8 @@ def learn(
                 )
             if checkpoint_freq and run.due(checkpoint_freq) and last_metrics.values:
                 best.update_best(run.episodes)
-            run.stop = callback is not None and callback(locals(), globals())
+            if callback is not None:
+                run.stop = callback(locals() | old_names(run), globals())
     model.epsilon = None
     if total_timesteps:
         best.restore()
