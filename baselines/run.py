@@ -15,6 +15,7 @@ from baselines import logger
 from baselines.common import cli, mpi
 from baselines.common.config import command_line
 from baselines.common.envs.make import build_env
+from baselines.common.envs.registry import find_env_type, find_spec
 from baselines.common.loading import TrainedEnv
 from baselines.common.saving.models import MODEL_FILE
 from baselines.common.settings import parse
@@ -52,6 +53,15 @@ def run(argv):
         with trained_env.make(1, settings.seed, render_mode="human") as env:
             play(model, env)
     return model
+
+
+def get_env_type(args):
+    """Returns (type, id) of the environment that parsed arguments name.
+
+    Args:
+        args: has ``env``, and ``env_type``, which is None if it is to be found.
+    """
+    return args.env_type or find_env_type(find_spec(args.env)), args.env
 
 
 def train(settings):

@@ -1,14 +1,37 @@
-"""Scripts that were written for OpenAI Baselines."""
+"""Scripts that were written for OpenAI Baselines, and what they import."""
+
+import importlib
+import random
+import re
+import subprocess
+import sys
+from pathlib import Path
 
 import gymnasium as gym
+import keras
 import numpy as np
 import pytest
 from toy_envs import CounterEnv
 
-from baselines import bench, deepq, logger
+from baselines import bench, deepq, logger, run
+from baselines.common import cmd_util, models, set_global_seeds
 from baselines.common.atari_wrappers import make_atari
-from baselines.common.errors import UserValueError
+from baselines.common.envs import make_env, make_vec_env
+from baselines.common.errors import UserTypeError, UserValueError
 from baselines.common.saving.tensors import load_tensors
+from baselines.common.schedules import (
+    ConstantSchedule,
+    LinearSchedule,
+    PiecewiseSchedule,
+)
+from baselines.moved import MOVED
+
+PAGE = Path(__file__).parent.parent / "docs" / "from_openai_baselines.md"
+TABLE = re.findall(r"^\| `(baselines[\w.]*)` \| (.*) \|$", PAGE.read_text(), re.M)
+
+
+def is_here(text):
+    return text.startswith("here: ")
 
 
 def train_cartpole(**fewer):
@@ -114,3 +137,158 @@ def test_act_takes_a_batch_of_observations():
     assert actions.shape == (4,) and actions.dtype == np.int64
     with pytest.raises(UserValueError, match="have to come as a batch"):
         act(np.zeros(1, np.float32))
+
+
+def test_load_act_is_what_was_saved(tmp_path):
+    act = deepq.learn(CounterEnv(), "mlp", total_timesteps=0)
+    act.save(tmp_path / "act.pkl")
+    loaded, obs = deepq.load_act(tmp_path / "act.pkl"), np.float32([[1], [50]])
+    np.testing.assert_array_equal(loaded.value(obs), act.value(obs))
+    assert loaded(obs).shape == (2,)
+
+
+def test_registered_networks_name_what_to_do():
+    with pytest.raises(UserTypeError, match="'mine'.*--network=module:function"):
+
+        @models.register("mine")
+        def mine():
+            pass
+
+
+def test_schedules_of_steps():
+    assert ConstantSchedule(0.25).value(9) == 0.25
+    linear = LinearSchedule(schedule_timesteps=100, final_p=0.2)
+    assert [linear.value(t) for t in (0, 50, 100, 200)] == pytest.approx(
+        [1.0, 0.6, 0.2, 0.2]
+    )
+    assert LinearSchedule(10, 3.0, initial_p=2.0).value(5) == 2.5
+    piecewise = PiecewiseSchedule([(0, 10), (10, 20), (30, 0)], outside_value=-1)
+    found = [piecewise.value(t) for t in (-1, 0, 5, 10, 20, 30)]
+    assert found == [-1, 10, 15, 20, 10, -1]
+    steps = PiecewiseSchedule([(0, 1), (4, 2)], lambda left, right, fraction: left)
+    assert steps.value(3) == 1
+    with pytest.raises(UserValueError, match="no value at step 4.*outside_value"):
+        steps.value(4)
+    with pytest.raises(UserValueError, match=r"have to rise, received \[4, 0\]"):
+        PiecewiseSchedule([(4, 1), (0, 2)])
+
+
+def test_global_seeds():
+    def draw(seed):
+        set_global_seeds(seed)
+        tensor = keras.random.uniform(())
+        return random.random(), np.random.rand(), float(np.asarray(tensor))
+
+    first = draw(5)
+    assert draw(5) == first
+    assert draw(None) != first
+    assert all(a != b for a, b in zip(draw(6), first))
+
+
+def test_make_vec_env_writes_monitor_files_to_the_folder_of_the_logger(empty_folder):
+    logger.configure("log", ["csv"])
+    with cmd_util.make_vec_env("CartPole-v1", "classic_control", 2, seed=3) as env:
+        obs = env.reset()
+    with make_vec_env("CartPole-v1", num_env=2, seed=3) as other:
+        np.testing.assert_array_equal(obs, other.reset())
+    files = sorted(path.name for path in (empty_folder / "log").iterdir())
+    assert files == ["0.0.monitor.csv", "0.1.monitor.csv"]
+
+
+def test_make_env_is_one_environment_of_a_rank(tmp_path):
+    settings = dict(mpi_rank=2, subrank=1, seed=3, logger_dir=str(tmp_path))
+    env = cmd_util.make_env("CartPole-v1", "classic_control", **settings)
+    other = make_env("CartPole-v1", seed=4)
+    np.testing.assert_array_equal(env.reset()[0], other.reset()[0])
+    assert [path.name for path in tmp_path.iterdir()] == ["2.1.monitor.csv"]
+
+
+def test_arguments_of_scripts():
+    words = "--env=PongNoFrameskip-v4 --num_timesteps=2e3 --play --lr=1e-3 --nsteps 5"
+    args, unknown = cmd_util.common_arg_parser().parse_known_args(words.split())
+    assert (args.env, args.num_timesteps, args.play) == (
+        "PongNoFrameskip-v4",
+        2000,
+        True,
+    )
+    assert (args.alg, args.seed, args.num_env, args.reward_scale) == (None,) * 3 + (1,)
+    assert (args.save_video_interval, args.save_video_length) == (0, 200)
+    assert cmd_util.parse_unknown_args(unknown) == {"lr": "1e-3", "nsteps": "5"}
+    assert run.get_env_type(args) == ("atari", "PongNoFrameskip-v4")
+    args.env_type = "retro"
+    assert run.get_env_type(args) == ("retro", "PongNoFrameskip-v4")
+
+
+def test_unknown_arguments_keep_all_their_text_and_none_is_dropped():
+    assert cmd_util.parse_unknown_args(["--a=b=c", "--d", "-1"]) == {
+        "a": "b=c",
+        "d": "-1",
+    }
+    for words in (["--double_q"], ["x", "--a=1"]):
+        with pytest.raises(UserValueError, match=f"received '{words[0]}'"):
+            cmd_util.parse_unknown_args(words)
+
+
+def test_the_table_of_modules_is_that_of_the_page():
+    moved = {name: text.replace("`", "") for name, text in TABLE if not is_here(text)}
+    assert moved == MOVED
+    assert len(TABLE) == len(dict(TABLE)) > 60
+
+
+@pytest.mark.parametrize(("name", "text"), [x for x in TABLE if is_here(x[1])])
+def test_modules_that_are_here_have_what_the_page_says(name, text):
+    if name == "baselines.common.retro_wrappers":
+        pytest.importorskip("stable_retro")
+    module = importlib.import_module(name)
+    for attribute in re.findall("`(.*?)`", text.partition(";")[0]):
+        assert hasattr(module, attribute), attribute
+
+
+def test_replacements_exist():
+    names = r"((?:`\w+`(?:, | and )?)+) of `(baselines[.\w]+)`"
+    found = [match for _, text in TABLE for match in re.findall(names, text)]
+    assert len(found) > 10
+    for attributes, module in found:
+        for attribute in re.findall(r"\w+(?=`)", attributes):
+            assert hasattr(importlib.import_module(module), attribute), attribute
+    for _, text in TABLE:
+        for module in re.findall(r"`(baselines\.[.\w]+)`", text):
+            importlib.import_module(module)
+
+
+@pytest.mark.parametrize("name", MOVED)
+def test_modules_that_are_not_here_say_what_replaced_them(name):
+    package, _, module = name.rpartition(".")
+    for code in (f"import {name}", f"from {package} import {module}"):
+        with pytest.raises(ModuleNotFoundError) as error:
+            exec(code)
+        assert str(error.value) == (
+            f"{name} of OpenAI Baselines is not here: {MOVED[name]}"
+        )
+
+
+def test_other_modules_fail_as_ever():
+    for code in ("import baselines.nonsense", "from baselines.common import nonsense"):
+        with pytest.raises(ImportError, match="^(?!.*OpenAI).*nonsense"):
+            exec(code)
+
+
+def test_an_algorithm_that_is_to_come_is_one_line(capsys):
+    to_come = next(name for name, text in MOVED.items() if "still to come" in text)
+    alg = to_come.rpartition(".")[2]
+    with pytest.raises(SystemExit, match="2"):
+        run.main([f"--alg={alg}", "--env=CartPole-v1"])
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1 and lines[0].endswith(MOVED[to_come])
+
+
+def test_a_module_that_moved_is_named_without_keras():
+    script = """
+import sys
+try:
+    from baselines.common import tf_util as U
+except ImportError as error:
+    assert "use keras and keras.ops" in str(error)
+assert not {"keras", "tensorflow"} & set(sys.modules)
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)

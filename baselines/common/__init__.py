@@ -1,0 +1,6 @@
+"""What algorithms, environments and commands share."""
+
+from baselines.common.lazy import exports
+
+# Lazily, because it imports Keras.
+__getattr__ = exports(__name__, set_global_seeds="misc_util")

@@ -37,6 +37,10 @@ class MissingDependency(UserError, ImportError):
     """A package that has to be installed first."""
 
 
+class MovedModule(UserError, ModuleNotFoundError):
+    """A module of OpenAI Baselines that is not here under its name."""
+
+
 # What arguments are called in Stable-Baselines3 and other libraries.
 OUR_NAMES = {
     "clip_range": "cliprange",

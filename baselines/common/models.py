@@ -17,6 +17,7 @@ from keras import layers
 
 from baselines.common.arguments import Count, CountOrZero
 from baselines.common.layers import Recurrent, Residual, conv, dense, same_conv
+from baselines.moved import register  # noqa: F401
 
 StateSize = Annotated[Count, "units of the LSTM"]
 LayerNorm = Annotated[bool, "whether to normalise inside the LSTM"]

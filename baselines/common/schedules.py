@@ -1,5 +1,9 @@
-"""Schedules: numbers that change with the fraction of training done, 0 to 1."""
+"""Schedules: numbers that change with the fraction of training done, 0 to 1.
 
+The classes at the end are OpenAI Baselines', whose numbers change with steps.
+"""
+
+import itertools
 import math
 
 from baselines.common.errors import UserValueError, suggest
@@ -76,3 +80,68 @@ def make_schedule(value, of_numbers="constant", name="the schedule"):
 def check_schedule(value, name) -> None:
     """Raises UserValueError unless ``make_schedule`` takes the value."""
     make_schedule(value, name=name)
+
+
+class ConstantSchedule:
+    """The same value at every step."""
+
+    def __init__(self, value):
+        self.constant = value
+
+    def value(self, t):
+        """Returns the value at step ``t``."""
+        return self.constant
+
+
+class LinearSchedule:
+    """From ``initial_p`` to ``final_p`` in ``schedule_timesteps`` steps; then that."""
+
+    def __init__(self, schedule_timesteps, final_p, initial_p=1.0):
+        self.schedule_timesteps = schedule_timesteps
+        self.final_p = final_p
+        self.initial_p = initial_p
+
+    def value(self, t):
+        """Returns the value at step ``t``."""
+        fraction = min(t / self.schedule_timesteps, 1.0)
+        return linear_interpolation(self.initial_p, self.final_p, fraction)
+
+
+def linear_interpolation(left, right, fraction):
+    return left + fraction * (right - left)
+
+
+class PiecewiseSchedule:
+    """Values between points.
+
+    Args:
+        endpoints: (step, value) of each, with rising steps.
+        interpolation: function of the value before, the value after, and the fraction
+            of the way between them.
+        outside_value: before the first point and from the last on; None for none.
+
+    Raises:
+        UserValueError: if steps do not rise; from ``value`` for a step outside.
+    """
+
+    def __init__(
+        self, endpoints, interpolation=linear_interpolation, outside_value=None
+    ):
+        steps = [step for step, _ in endpoints]
+        if steps != sorted(steps):
+            raise UserValueError(f"steps of endpoints have to rise, received {steps}")
+        self.endpoints = list(endpoints)
+        self.interpolation = interpolation
+        self.outside_value = outside_value
+
+    def value(self, t):
+        """Returns the value at step ``t``."""
+        for (start, left), (end, right) in itertools.pairwise(self.endpoints):
+            if start <= t < end:
+                return self.interpolation(left, right, (t - start) / (end - start))
+        if self.outside_value is None:
+            raise UserValueError(
+                f"there is no value at step {t}, outside of {self.endpoints}; give an "
+                "outside_value"
+            )
+        return self.outside_value

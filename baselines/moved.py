@@ -1,0 +1,84 @@
+"""What became of modules of OpenAI Baselines that are not here under their names.
+
+Importing one raises an error that says so: this module is a finder of modules, in
+``sys.meta_path``, which is asked after all others. ``docs/from_openai_baselines.md``
+has the same table.
+"""
+
+from baselines.common.errors import MovedModule, UserTypeError
+
+TO_COME = "it is still to come"
+MOMENTS = "use RunningMoments of baselines.common.running_moments"
+GRADIENTS = "make_update of baselines.common.updates averages gradients over MPI ranks"
+MOVED = {
+    "baselines.a2c.runner": "use Runner of baselines.common.runners",
+    "baselines.a2c.utils": "use baselines.common.layers and baselines.common.schedules",
+    "baselines.acer": TO_COME,
+    "baselines.acktr": TO_COME,
+    "baselines.bench.benchmarks": "the folder benchmarks beside the package has what "
+    "is measured, on which tasks",
+    "baselines.common.cg": "it is still to come, with trpo_mpi",
+    "baselines.common.console_util": "baselines.logger prints tables; for flags use "
+    "argparse.BooleanOptionalAction",
+    "baselines.common.dataset": "use Shuffler of baselines.common.runners",
+    "baselines.common.input": "models take raw observations, which make_scaling of "
+    "baselines.common.model prepares",
+    "baselines.common.math_util": "use gae, n_step and explained_variance of "
+    "baselines.common.returns",
+    "baselines.common.mpi_adam": GRADIENTS,
+    "baselines.common.mpi_adam_optimizer": GRADIENTS,
+    "baselines.common.mpi_fork": "start the program with mpiexec -n",
+    "baselines.common.mpi_moments": f"{MOMENTS}, or mean of baselines.common.mpi",
+    "baselines.common.mpi_running_mean_std": MOMENTS,
+    "baselines.common.mpi_util": "use baselines.common.mpi",
+    "baselines.common.running_mean_std": MOMENTS,
+    "baselines.common.segment_tree": "use SumTree of "
+    "baselines.common.prioritized_replay",
+    "baselines.common.tests": "tests are in the folder tests beside the package",
+    "baselines.common.tf_util": "use keras and keras.ops; models have save() and "
+    "load()",
+    "baselines.common.tile_images": "use tile_images of "
+    "baselines.common.vec_env.vec_env",
+    "baselines.common.vec_env.util": "wrap environments with Dict observations in "
+    "gymnasium.wrappers.FlattenObservation",
+    "baselines.common.wrappers": "use ClipActions of baselines.common.envs.spaces and "
+    "gymnasium.wrappers.TimeLimit",
+    "baselines.ddpg": TO_COME,
+    "baselines.deepq.build_graph": "use dqn_loss and q_targets of baselines.dqn.dqn "
+    "with make_update of baselines.common.updates",
+    "baselines.deepq.experiments": "use commands such as python -m baselines.run "
+    "--alg=deepq --env=CartPole-v1",
+    "baselines.deepq.models": "use QFunction of baselines.common.q_function",
+    "baselines.deepq.replay_buffer": "use baselines.common.replay_buffer and "
+    "baselines.common.prioritized_replay",
+    "baselines.deepq.utils": "models take arrays of raw observations",
+    "baselines.gail": TO_COME,
+    "baselines.her": TO_COME,
+    "baselines.ppo1": "it is still to come; baselines.ppo2 has the same loss",
+    "baselines.ppo2.microbatched_model": "nothing takes its place",
+    "baselines.ppo2.model": "use Policy of baselines.common.policies",
+    "baselines.ppo2.runner": "use Runner of baselines.common.runners and gae of "
+    "baselines.common.returns",
+    "baselines.trpo_mpi": TO_COME,
+}
+
+
+def find_spec(name, path=None, target=None) -> None:
+    """Is asked for a module that no other finder found.
+
+    Raises:
+        MovedModule: for one of ``MOVED``.
+    """
+    if name in MOVED:
+        # The error has no attribute name: with it, "from baselines import her" would
+        # take it for a missing attribute, and Python would raise an error of its own.
+        raise MovedModule(f"{name} of OpenAI Baselines is not here: {MOVED[name]}")
+
+
+def register(name):
+    """Refuses to give a network a name, as a decorator of OpenAI Baselines did."""
+    raise UserTypeError(
+        f"networks are not registered, received the name {name!r}: give the function "
+        "itself, network=function, or name it as --network=module:function; it has to "
+        "return a Keras layer"
+    )
