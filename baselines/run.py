@@ -16,9 +16,11 @@ from baselines.common import cli, mpi
 from baselines.common.config import command_line
 from baselines.common.envs.make import build_env
 from baselines.common.envs.registry import find_env_type, find_spec
-from baselines.common.loading import TrainedEnv
+from baselines.common.loading import TrainedEnv, rendered
 from baselines.common.saving.models import MODEL_FILE
 from baselines.common.settings import parse
+from baselines.common.vec_env.vec_video_recorder import VecVideoRecorder
+from baselines.common.video import check_video
 from baselines.play import check_can_play, play
 
 EVAL_SEED = 5000  # added to the seed of a run
@@ -73,17 +75,7 @@ def train(settings):
             logger.configure(folder, config.get("log_formats"), config)
             stack.callback(logger.close)
             stack.enter_context(ignored_hangup())
-        env = build_env(
-            settings.spec,
-            settings.env_type,
-            num_env=settings.num_env,
-            seed=settings.seed,
-            reward_scale=settings.reward_scale,
-            gamestate=settings.gamestate,
-            log_dir=logger.get_dir() if settings.training else None,
-            on_worker_failure=settings.on_worker_failure,
-        )
-        stack.callback(env.close)
+        env = stack.enter_context(make_train_env(settings))
         arguments = dict(settings.learn_arguments, env=env)
         if settings.training and arguments.get("eval_interval"):
             arguments["eval_env"] = stack.enter_context(make_eval_env(settings))
@@ -96,6 +88,32 @@ def train(settings):
         if settings.training:
             print_next_steps(settings, os.path.expanduser(path))
     return model
+
+
+def make_train_env(settings):
+    """Returns the VecEnv of a run, which records videos if that is asked for."""
+    filmed = settings.training and settings.save_video_interval
+    if filmed:
+        check_video("video.mp4")
+    env = build_env(
+        settings.spec,
+        settings.env_type,
+        num_env=settings.num_env,
+        seed=settings.seed,
+        reward_scale=settings.reward_scale,
+        gamestate=settings.gamestate,
+        log_dir=logger.get_dir() if settings.training else None,
+        on_worker_failure=settings.on_worker_failure,
+        **rendered(settings.num_env, "rgb_array") if filmed else {},
+    )
+    if not filmed:
+        return env
+    return VecVideoRecorder(
+        env,
+        os.path.join(logger.get_dir(), "videos"),
+        lambda step: step % settings.save_video_interval == 0,
+        settings.save_video_length,
+    )
 
 
 def make_eval_env(settings):

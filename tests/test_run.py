@@ -16,7 +16,7 @@ import baselines
 from baselines import __main__ as commands
 from baselines import run
 from baselines.common.errors import UserTypeError
-from baselines.common.saving.tensors import save_tensors
+from baselines.common.saving.tensors import load_tensors, save_tensors
 from baselines.common.settings import parse
 from baselines.play import play
 
@@ -105,7 +105,7 @@ def error_of(capfd, arguments):
         ([*CARTPOLE, "--load_path=nowhere"], ["no saved model at nowhere"]),
         ([*CARTPOLE, "--load_path=file"], ["not a saved model, or is damaged"]),
         ([*CARTPOLE, "--gamestate=Level1"], ["gamestate", "retro", "'Level1'"]),
-        ([*CARTPOLE, "--save_video_interval=100"], ["unknown argument"]),
+        ([*CARTPOLE, "--save_video_interval=-1"], ["has to be at least 0"]),
         ([*CARTPOLE, "--atoms=51"], ["unknown argument --atoms"]),
         (["--alg=dqn", "--env=CartPole-v1", "--values=scaler"], ["'scalar'"]),
     ],
@@ -451,6 +451,27 @@ def test_fork_of_an_algorithm_runs_by_its_name(tmp_path):
     subprocess.run(command, check=True, capture_output=True, timeout=60)
     header, row, *_ = Path("log/progress.csv").read_text().splitlines()
     assert dict(zip(header.split(","), row.split(",")))["mine"] == "7.0"
+
+
+def test_videos_of_training(empty_folder):
+    imageio = pytest.importorskip("imageio.v2")
+    arguments = [*CARTPOLE, "--num_env=2", "--num_timesteps=120", "--seed=0"]
+    videos = ["--save_video_interval=25", "--save_video_length=10"]
+    run.main([*arguments, *videos, "--checkpoint_interval=60"])
+    assert sorted(os.listdir("log/videos")) == [
+        "video00000000.mp4",
+        "video00000025.mp4",
+        "video00000050.mp4",
+    ]
+    with imageio.get_reader("log/videos/video00000025.mp4") as reader:
+        frames = list(reader.iter_data())
+    assert len(frames) == 10
+    assert frames[0].shape == (800, 600, 3)  # two environments, 400 x 600 each
+    without = Path("without")
+    run.main([*arguments, f"--log_path={without}"])
+    models = [load_tensors(x / "model.safetensors")[0] for x in (Path("log"), without)]
+    for name, value in models[0].items():
+        np.testing.assert_array_equal(value, models[1][name])
 
 
 def test_commands_are_listed_and_found(capsys, empty_folder):

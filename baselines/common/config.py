@@ -12,7 +12,7 @@ import baselines
 from baselines.common import mpi
 from baselines.common.errors import UserFileError, UserValueError
 
-FORMAT = 3
+FORMAT = 4
 VERSIONS_OF = "tensorflow", "keras", "gymnasium", "ale-py", "stable-retro", "numpy"
 KEYS = {  # beside format and arguments
     "settings": dict,

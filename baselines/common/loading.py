@@ -5,6 +5,7 @@ import os
 import pathlib
 from typing import Any, NamedTuple
 
+from baselines.common import mpi
 from baselines.common.arguments import Part
 from baselines.common.config import read_config
 from baselines.common.declarations import declared_arguments
@@ -106,24 +107,24 @@ class TrainedEnv(NamedTuple):
             return env.metadata.get("render_fps", 30)
 
     def make(self, num_env=1, seed=None, render_mode=None):
-        """Returns a VecEnv of it; arguments as in ``make_vec_env``.
-
-        One that is rendered has a worker process: TensorFlow and graphics drivers in
-        the same process crash.
-        """
-        if render_mode == "rgb_array":
-            os.environ.setdefault(
-                "SDL_VIDEODRIVER", "dummy"
-            )  # which asks for no screen
-        rendered = dict(env_kwargs={"render_mode": render_mode}, num_workers=num_env)
+        """Returns a VecEnv of it, rendered or not; arguments as in ``make_vec_env``."""
         return build_env(
             self.spec,
             self.env_type,
             num_env=num_env,
             seed=seed,
             gamestate=self.gamestate,
-            **rendered if render_mode else {},
+            **rendered(num_env, render_mode) if render_mode else {},
         )
+
+
+def rendered(num_env, mode) -> dict:
+    """Returns arguments of ``make_vec_env`` for environments that are rendered.
+
+    They are in worker processes: TensorFlow and graphics drivers in one process crash.
+    """
+    num_workers = min(num_env, mpi.available_cores())
+    return dict(env_kwargs={"render_mode": mode}, num_workers=num_workers)
 
 
 def find_env(path, env=None) -> TrainedEnv:

@@ -105,6 +105,12 @@ class Settings:
         "folder of the run's files (default: $OPENAI_LOGDIR, else a new one in the "
         "temporary folder)",
     ] = None
+    save_video_interval: Annotated[
+        arg.CountOrZero,
+        "steps of each environment from one video of training, in the folder videos of "
+        "the log folder, to the next; 0 for none",
+    ] = 0
+    save_video_length: Annotated[arg.Count, "steps in a video"] = 200
     play: Annotated[
         bool, "play in a window afterwards; --num_timesteps=0 plays at once"
     ] = False

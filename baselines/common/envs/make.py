@@ -73,6 +73,9 @@ def make_env(
             f"gamestate is for retro games, such as Airstriker-Genesis-v0; {spec.id} "
             f"is of type {env_type}, received gamestate {gamestate!r}"
         )
+    if (env_kwargs or {}).get("render_mode") == "rgb_array":
+        # So that pygame does not look for a screen.
+        os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
     try:
         if env_type == "atari":
             # Only here, because OpenCV and the emulator are for Atari only.
