@@ -19,8 +19,8 @@ from collections import defaultdict
 import numpy as np
 
 from baselines.common import mpi
-from baselines.common.errors import UserValueError, suggest
-from baselines.common.log_outputs import OUTPUTS, TableOutput
+from baselines.common.errors import UserValueError
+from baselines.common.log_outputs import TableOutput, find_output
 from baselines.common.saving.files import (
     check_writable,
     replace_file,
@@ -36,7 +36,7 @@ class Logger:
 
     Args:
         folder: where files go, or None for none.
-        formats: names out of ``OUTPUTS``.
+        formats: names, as ``find_output`` takes them.
         config: JSON values, written to ``config.json`` before the first output.
 
     Attributes:
@@ -68,7 +68,7 @@ class Logger:
             text = json.dumps(self.config, indent=2) + "\n"
             replace_file(os.path.join(self.folder, "config.json"), text.encode())
         self.outputs = {
-            name: OUTPUTS[name](self.folder, (state or {}).get(name))
+            name: find_output(name)(self.folder, (state or {}).get(name))
             for name in self.formats
         }
 
@@ -126,8 +126,9 @@ def configure(dir=None, format_strs=None, config=None) -> None:
     Args:
         dir: folder of the files; by default ``$OPENAI_LOGDIR``, or else a new
             one below the system's temporary folder.
-        format_strs: names out of stdout, log, csv, json; by default
-            ``$OPENAI_LOG_FORMAT`` (comma-separated), or else stdout,log,csv.
+        format_strs: names out of stdout, log, csv, json, tensorboard, or
+            ``module:Class`` for one of your own; by default ``$OPENAI_LOG_FORMAT``
+            (comma-separated), or else stdout,log,csv.
         config: JSON values to store in ``config.json``.
 
     Raises:
@@ -144,11 +145,7 @@ def configure(dir=None, format_strs=None, config=None) -> None:
         names = os.environ.get("OPENAI_LOG_FORMAT", "stdout,log,csv")
         format_strs = [name.strip() for name in names.split(",") if name.strip()]
     for name in format_strs:
-        if name not in OUTPUTS:
-            raise UserValueError(
-                f"unknown log format {name!r}{suggest(name, OUTPUTS)} "
-                f"(known: {', '.join(OUTPUTS)})"
-            )
+        find_output(name)
     dir = os.path.abspath(os.path.expanduser(dir))
     check_writable(dir)
     if config is not None:

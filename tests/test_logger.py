@@ -174,7 +174,7 @@ def test_unknown_format_names_the_known(monkeypatch, by_variable):
         logger.configure("log", None if by_variable else ["stdout", "cvs"])
     message = str(error.value)
     assert "'cvs'" in message and "did you mean 'csv'" in message
-    assert "stdout, log, csv, json" in message
+    assert "stdout, log, csv, json, tensorboard; one of your own" in message
     assert logger.current is before
     assert os.listdir() == []
 
@@ -335,3 +335,61 @@ def test_readers_return_rows_with_named_columns(name, read):
     np.testing.assert_array_equal(rows["a"], [1, 0, 2.5])
     np.testing.assert_array_equal(rows.b, [0.5, np.nan, -1])
     np.testing.assert_array_equal(rows.c, [np.nan] * 3)
+
+
+def read_events(folder):
+    """Returns (step, name, value) of the scalars, and steps before which some go."""
+    event_pb2 = pytest.importorskip("tensorboardX.proto.event_pb2")
+    found, purged = [], []
+    for path in sorted(os.listdir(folder)):
+        with open(os.path.join(folder, path), "rb") as file:
+            data = file.read()
+        while data:
+            size = int.from_bytes(data[:8], "little")  # then a checksum of 4 bytes
+            event = event_pb2.Event.FromString(data[12 : 12 + size])
+            data = data[16 + size :]
+            if event.session_log.status == event_pb2.SessionLog.START:
+                purged.append(event.step)
+            for value in event.summary.value:
+                found.append((event.step, value.tag, value.simple_value))
+    return found, purged
+
+
+def test_tensorboard_has_scalars_over_agent_steps():
+    logger.configure("log", ["tensorboard"])
+    write({"total_timesteps": 40, "loss": 0.5}, {"total_timesteps": 80, "loss": 0.25})
+    state = logger.get_state()
+    logger.close()
+    expected = [
+        (40, "total_timesteps", 40),
+        (40, "loss", 0.5),
+        (80, "total_timesteps", 80),
+        (80, "loss", 0.25),
+    ]
+    assert read_events("log/tb") == (expected, [])
+    logger.configure("log", ["tensorboard"])
+    logger.set_state(state)
+    write({"total_timesteps": 120, "loss": 0.1})
+    logger.close()
+    found, purged = read_events("log/tb")
+    assert len(found) == 6 and purged == [81]
+
+
+def test_format_of_ones_own(monkeypatch):
+    with open("my_formats.py", "w") as file:
+        file.write(
+            "class Last:\n"
+            "    rows = []\n"
+            "    def __init__(self, folder, state=None): self.state = state\n"
+            "    def write_row(self, row): self.rows.append(row)\n"
+            "    def get_state(self): return len(self.rows)\n"
+            "    def close(self): pass\n"
+        )
+    monkeypatch.syspath_prepend(".")
+    logger.configure("log", ["my_formats:Last"])
+    write({"a": 1}, {"a": 2})
+    assert sys.modules["my_formats"].Last.rows == [{"a": 1}, {"a": 2}]
+    assert logger.get_state() == {"my_formats:Last": 2}
+    for name in "my_formats:First", "no_formats:Last", ":Last":
+        with pytest.raises(UserValueError, match=f"log format '{name}': "):
+            logger.configure("log", [name])

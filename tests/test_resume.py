@@ -713,3 +713,14 @@ def test_copied_run_resumes_elsewhere(whole):
     shutil.move("cut", "moved")
     run.main(["--resume=moved"])
     assert results("moved") == results(whole)
+
+
+def test_log_format_that_config_names_is_not_imported():
+    run.main(["--alg=a2c", "--env=CartPole-v1", "--num_timesteps=50", "--log_path=cut"])
+    config = json.loads(Path("cut/config.json").read_text())
+    config["log_formats"].append("payload:Output")
+    Path("cut/config.json").write_text(json.dumps(config))
+    Path("payload.py").write_text("open('exploited', 'w')")
+    with pytest.raises(UserValueError, match="OPENAI_LOG_FORMAT=payload:Output"):
+        run.run(["--resume=cut", "--num_timesteps=100"])
+    assert not Path("exploited").exists()

@@ -1,14 +1,22 @@
-"""Where rows of the log go: terminal, ``log.txt``, CSV, JSON."""
+"""Where rows of the log go: terminal, ``log.txt``, CSV, JSON, TensorBoard."""
 
 import contextlib
 import csv
+import importlib
+import importlib.util
 import io
 import itertools
 import json
 import os
 import sys
 
-from baselines.common.errors import UserFileError
+from baselines.common.errors import (
+    MissingDependency,
+    UserFileError,
+    UserValueError,
+    first_line,
+    suggest,
+)
 from baselines.common.saving.files import (
     open_text,
     replace_file,
@@ -147,12 +155,73 @@ class JSONOutput:
         self.file.close()
 
 
+class TensorBoardOutput:
+    """Rows as scalars over agent steps, in the folder ``tb``."""
+
+    def __init__(self, folder, state=None):
+        # Only here, because it is an extra.
+        from tensorboardX import SummaryWriter
+
+        self.step = state or 0
+        # What an interrupted run wrote after its checkpoint is not shown.
+        purge = None if state is None else state + 1
+        # Its files are named by the second in which they begin, which may be the same.
+        self.writer = SummaryWriter(
+            os.path.join(folder, "tb"),
+            purge_step=purge,
+            filename_suffix=f".{self.step}",
+        )
+
+    def write_row(self, row):
+        self.step = row.get("total_timesteps", self.step + 1)
+        for key, value in row.items():
+            self.writer.add_scalar(key, value, self.step)
+        self.writer.flush()
+
+    def get_state(self):
+        return self.step
+
+    def close(self):
+        self.writer.close()
+
+
 OUTPUTS = {
     "stdout": TerminalOutput,
     "log": TableOutput,
     "csv": CSVOutput,
     "json": JSONOutput,
+    "tensorboard": TensorBoardOutput,
 }
+
+
+def find_output(name):
+    """Returns the class of a log format.
+
+    Args:
+        name: out of ``OUTPUTS``, or ``module:Class`` for one of the caller's own, with
+            the methods of ``JSONOutput``.
+
+    Raises:
+        UserValueError: if there is none of that name.
+        MissingDependency: if its package is not installed.
+    """
+    module, colon, attribute = name.partition(":")
+    if name == "tensorboard" and importlib.util.find_spec("tensorboardX") is None:
+        raise MissingDependency(
+            "the log format tensorboard needs tensorboardX, which is not installed: "
+            "pip install -e '.[tensorboard]'"
+        )
+    if name in OUTPUTS:
+        return OUTPUTS[name]
+    if not colon:
+        raise UserValueError(
+            f"unknown log format {name!r}{suggest(name, OUTPUTS)} "
+            f"(known: {', '.join(OUTPUTS)}; one of your own: module:Class)"
+        )
+    try:
+        return getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
+        raise UserValueError(f"log format {name!r}: {first_line(error)}") from None
 
 
 def format_value(value) -> str:

@@ -341,6 +341,13 @@ def parse_resume(given, words, argv) -> Settings:
                 f"cannot resume {folder}: its {name} is {found}, not {expected}"
             )
     check_ranks(folder, config["ranks"])
+    named = os.environ.get("OPENAI_LOG_FORMAT", "").split(",")
+    for name in config["log_formats"]:
+        if ":" in str(name) and name not in named:
+            raise UserValueError(
+                f"{folder} was logged by {name}, which is code outside this package; "
+                f"to have it imported, set OPENAI_LOG_FORMAT={name}"
+            )
     settings.resume, settings.play, settings.config = folder, False, config
     if steps is not None:
         config["arguments"]["num_timesteps"] = settings.num_timesteps = steps
