@@ -9,8 +9,9 @@ import pytest
 
 from baselines import logger
 from baselines.common import status
+from baselines.common.amounts import duration, short
 from baselines.common.episodes import EpisodeResults
-from baselines.common.status import Clock, Status, duration, short
+from baselines.common.status import Clock, Status
 
 
 @pytest.mark.parametrize(

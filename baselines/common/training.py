@@ -11,6 +11,7 @@ import numpy as np
 
 from baselines import logger
 from baselines.common import mpi, precision
+from baselines.common.amounts import duration
 from baselines.common.envs import as_vec_env
 from baselines.common.episodes import EpisodeResults, count_due, count_updates
 from baselines.common.errors import (
@@ -26,7 +27,7 @@ from baselines.common.saving.checkpoints import (
     find_run_folder,
     list_manifests,
 )
-from baselines.common.status import Clock, begin_status, duration
+from baselines.common.status import Clock, begin_status
 from baselines.common.updates import move_towards
 from baselines.common.vec_env.vec_env import is_resumable
 
