@@ -90,6 +90,7 @@ def command_line(argv) -> str:
 def versions() -> dict:
     """Returns the versions that a result may depend on."""
     found = {"python": platform.python_version(), "commit": commit()}
+    found["platform"] = platform.platform()
     found["baselines"] = baselines.__version__
     for name in VERSIONS_OF:
         try:
