@@ -65,25 +65,30 @@ def plot(logs, output, x="steps", y=None, smooth=None, references=(), title=None
         raise UserValueError(f"--smooth has to be at least 1, received {smooth}")
     curves, env = find_curves(logs)
     references = [read_reference(text) for text in references]
-    panels = [
-        {
-            label: [read_points(result, name, y, smooth) for result in results]
-            for label, results in curves.items()
-        }
-        for name in names
-    ]
-    ylabel = y or "mean return"
-    if y is None and all(map(has_episodes, itertools.chain(*curves.values()))):
-        ylabel = f"mean return of {smooth or 100} episodes"
-    elif smooth:
-        ylabel = f"{ylabel}, mean of {smooth} rows"
+    panels = [read_panel(curves, name, y, smooth) for name in names]
     title = env if title is None else title
-    figure = draw(panels, names, ylabel, references, title)
+    figure = draw(panels, names, name_y(curves, y, smooth), references, title)
     try:
         figure.savefig(output, dpi=110)
     except OSError as error:
         raise UserFileError(f"cannot write {output}: {error.strerror}") from None
     return figure
+
+
+def read_panel(curves, x, y=None, smooth=None) -> dict:
+    """Returns the points of each seed by the curve's label, see ``read_points``."""
+    return {
+        label: [read_points(result, x, y, smooth) for result in results]
+        for label, results in curves.items()
+    }
+
+
+def name_y(curves, y=None, smooth=None) -> str:
+    """Returns the label of the axis for what ``read_panel`` reads."""
+    if y is None and all(map(has_episodes, itertools.chain(*curves.values()))):
+        return f"mean return of {smooth or 100} episodes"
+    name = y or "mean return"
+    return f"{name}, mean of {smooth} rows" if smooth else name
 
 
 def check_output(path) -> None:
@@ -125,7 +130,7 @@ def read_reference(text):
     return label or " ".join([name, *cells]), xs, ys
 
 
-def draw(panels, x, y, references, title):
+def draw(panels, x, y, references=(), title=None, size=(7, 4)):
     """Returns a figure with panels of curves.
 
     Args:
@@ -134,10 +139,11 @@ def draw(panels, x, y, references, title):
         y: label of the axis.
         references: of ``read_reference``.
         title: of the picture, or None.
+        size: width, and height without the legend, in inches.
     """
     from matplotlib.figure import Figure
 
-    figure = Figure((7, 4), layout="constrained")
+    figure = Figure(size, layout="constrained")
     axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
     styles = list(itertools.product(["-", "--", ":"], plot_util.COLORS))
     for axis, name, curves in zip(axes, x, panels):
@@ -162,7 +168,7 @@ def draw(panels, x, y, references, title):
     if title:
         figure.suptitle(textwrap.fill(title, 70))
     rows = add_legend(figure, *axes[0].get_legend_handles_labels())
-    figure.set_figheight(4 + 0.2 * rows)
+    figure.set_figheight(size[1] + 0.2 * rows)
     return figure
 
 

@@ -33,7 +33,11 @@ NOT_COMPARED |= {"eval_interval", "eval_episodes", "stop_at"}
 
 def find_curves(logs):
     """Returns the results of each curve by its label, and their common environment."""
-    found = [(label, result) for log in logs for label, result in find_results(log)]
+    return group_curves([found for log in logs for found in find_results(log)])
+
+
+def group_curves(found):
+    """Returns the same, of (label, ``Result``) pairs; a label may be None."""
     settings = [settings_of(result) for _, result in found]
     unnamed = [own for (label, _), own in zip(found, settings) if label is None]
     curves = {}
@@ -54,18 +58,29 @@ def find_results(log) -> list:
     else:
         raise UserFileError(f"there is no log in {log}: no such file or folder")
     if os.path.isdir(path):
-        results = plot_util.load_results(path)
+        results = find_runs(path)
     elif path.endswith(Monitor.EXT):
         results = [plot_util.Result(monitor=read_monitors([path]), dirname=path)]
     else:
         name = path.removesuffix("/progress.csv").removesuffix(".csv")
         results = [plot_util.Result(progress=read_table(path), dirname=name)]
+    return [("=".join(parts[:i]) or None, result) for result in results]
+
+
+def find_runs(folder) -> list:
+    """Returns a ``Result`` for each log folder at or below a folder, of at least one.
+
+    Raises:
+        UserFileError: if there is none.
+        UserValueError: if a file is damaged.
+    """
+    results = plot_util.load_results(folder)
     if not results:
         raise UserFileError(
-            f"there is no log in {path}: neither progress.csv nor *.{Monitor.EXT} in "
+            f"there is no log in {folder}: neither progress.csv nor *.{Monitor.EXT} in "
             "it or below"
         )
-    return [("=".join(parts[:i]) or None, result) for result in results]
+    return results
 
 
 def settings_of(result) -> dict:
