@@ -1,0 +1,209 @@
+"""What a log folder says of its run: how far it is, its scores, what comes next."""
+
+import os
+from datetime import datetime
+from glob import escape, glob
+from typing import NamedTuple
+
+import numpy as np
+
+from baselines.bench import Monitor
+from baselines.common import plot_util
+from baselines.common.config import KEYS
+from baselines.common.curves import (
+    RETURNS,
+    SECONDS,
+    STEPS,
+    find_column,
+    has_episodes,
+    settings_of,
+)
+from baselines.common.errors import UserError, UserValueError
+from baselines.common.saving.checkpoints import list_manifests
+from baselines.common.saving.models import MODEL_FILE
+
+# Files that a run writes, as others in its folder, such as pictures, say nothing of it.
+WRITTEN = "progress.csv", f"*{Monitor.EXT}", "checkpoints/*.json", MODEL_FILE
+OF_ARGUMENTS = {"alg": str, "env": str, "num_timesteps": int, "num_env": int}
+
+
+class RunFolder(NamedTuple):
+    """A run, as far as its log folder says; None for what it does not say.
+
+    Attributes:
+        folder: its path.
+        alg, env, seed: what is trained, where, and the seed.
+        num_timesteps: agent steps so far.
+        total_timesteps: agent steps that it is to have.
+        seconds: of training so far.
+        last_return: mean return of the last 100 episodes, or of those there were.
+        best_return: the best mean return of 100 episodes in a row.
+        changed: when its log last changed.
+        state: ``finished`` (there is a model, and nothing is left to train),
+            ``resumable`` (there are checkpoints) or ``stopped`` (neither).
+    """
+
+    folder: str
+    alg: str | None
+    env: str | None
+    seed: int | None
+    num_timesteps: int | None
+    total_timesteps: int | None
+    seconds: float | None
+    last_return: float | None
+    best_return: float | None
+    changed: datetime
+    state: str
+
+    @property
+    def steps(self) -> str:
+        """Agent steps so far, and of how many."""
+        total = "" if self.total_timesteps is None else f" of {self.total_timesteps:,}"
+        return f"{self.num_timesteps or 0:,}{total}"
+
+    def cells(self) -> dict:
+        """Returns what there is to say in a table, as text by column."""
+        return {
+            "algorithm": to_text(self.alg),
+            "environment": to_text(self.env),
+            "seed": to_text(self.seed),
+            "agent steps": self.steps,
+            "last": to_text(self.last_return),
+            "best": to_text(self.best_return),
+        }
+
+
+def to_text(value) -> str:
+    """Returns a number or name for a table, a dash for None."""
+    if value is None:
+        return "–"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def describe_run(result) -> RunFolder:
+    """Returns what is known of a run.
+
+    Args:
+        result: a ``Result`` of ``find_runs``.
+
+    Raises:
+        UserValueError: if its config.json is damaged.
+    """
+    config = check_config(result)
+    arguments = config.get("arguments", {})
+    last_return, best_return = read_scores(result)
+    steps = count_steps(result)
+    return RunFolder(
+        folder=result.dirname,
+        alg=arguments.get("alg"),
+        env=settings_of(result)["env"],
+        seed=arguments.get("seed"),
+        num_timesteps=steps,
+        total_timesteps=arguments.get("num_timesteps"),
+        seconds=count_seconds(result),
+        last_return=last_return,
+        best_return=best_return,
+        changed=find_change(result.dirname),
+        state=find_state(result.dirname, config, steps),
+    )
+
+
+def check_config(result) -> dict:
+    """Returns the config.json of a run; an empty dict for one of another library.
+
+    Raises:
+        UserValueError: if it is damaged.
+    """
+    config = result.metadata or {}
+    if "arguments" not in config:
+        return {}
+    kinds = {"arguments": dict, **KEYS}
+    if not (has_kinds(config, kinds) and has_kinds(config["arguments"], OF_ARGUMENTS)):
+        raise UserValueError(f"{result.dirname}/config.json is damaged")
+    return config
+
+
+def has_kinds(values, kinds) -> bool:
+    """Whether those of some values that are there are of the kinds they have to be."""
+    return all(isinstance(values[k], kinds[k]) for k in values.keys() & kinds.keys())
+
+
+def read_scores(result):
+    """Returns the last and the best mean return of 100 episodes, None for no such."""
+    if has_episodes(result):
+        means = plot_util.smooth(known(result.monitor.r), 100, mode="causal")
+        best = means[99:]
+    else:
+        best = means = read_known(result, RETURNS)
+    return (
+        float(means[-1]) if len(means) else None,
+        float(best.max()) if len(best) else None,
+    )
+
+
+def count_steps(result):
+    """Returns the agent steps of a run, None if nothing says how many."""
+    counts = [int(steps) for steps in read_known(result, STEPS)[-1:]]
+    for path in list_manifests(os.path.join(result.dirname, "checkpoints")):
+        counts.append(int(os.path.basename(path).removesuffix(".json")))
+    if not counts and has_episodes(result):
+        counts.append(int(known(result.monitor.l).sum()))
+    return max(counts, default=None)
+
+
+def count_seconds(result):
+    """Returns for how long a run was trained, None if nothing says it."""
+    seconds = list(read_known(result, SECONDS)[-1:])
+    if has_episodes(result):
+        seconds += list(known(result.monitor.t)[-1:])
+    return float(max(seconds)) if seconds else None
+
+
+def read_known(result, names) -> np.ndarray:
+    """Returns the numbers in the first of some columns that the rows of a run have."""
+    try:
+        return known(find_column(result, names))
+    except UserError:  # no such column
+        return np.zeros(0)
+
+
+def known(numbers) -> np.ndarray:
+    """Returns those of some numbers that are finite."""
+    return numbers[np.isfinite(numbers)]
+
+
+def find_change(folder) -> datetime:
+    """Returns when a run last wrote one of its files, in local time."""
+    paths = [path for name in WRITTEN for path in glob(f"{escape(folder)}/{name}")]
+    return datetime.fromtimestamp(max(map(os.path.getmtime, paths))).astimezone()
+
+
+def find_state(folder, config, steps) -> str:
+    """Returns the ``state`` of a run.
+
+    Args:
+        folder: its path.
+        config: of ``check_config``.
+        steps: agent steps so far, or None.
+    """
+    path = config.get("arguments", {}).get("save_path")
+    path = os.path.expanduser(path or os.path.join(folder, MODEL_FILE))
+    if config and os.path.isfile(path):
+        # Each start writes config.json and each end the model, also one by stop_at. But
+        # a copy of a folder may have lost these times.
+        started = os.path.getmtime(os.path.join(folder, "config.json"))
+        if os.path.getmtime(path) >= started or not has_update_left(config, steps):
+            return "finished"
+    if list_manifests(os.path.join(folder, "checkpoints")):
+        return "resumable"
+    return "stopped"
+
+
+def has_update_left(config, steps) -> bool:
+    """Whether a whole update fits into the agent steps that a run still has."""
+    try:
+        size = config["arguments"]["num_env"] * config["ranks"]
+        size *= config["settings"].get("nsteps", 1)
+        return steps + size <= config["arguments"]["num_timesteps"]
+    except (KeyError, TypeError):
+        return True

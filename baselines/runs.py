@@ -1,0 +1,62 @@
+"""Lists runs and how far each is: ``python -m baselines.runs DIR``."""
+
+import json as json_text
+from typing import Annotated
+
+from baselines.common import cli
+from baselines.common.curves import find_runs
+from baselines.common.run_folder import describe_run
+
+NUMBERS = "seed", "agent steps", "last", "best"  # aligned to the right
+
+
+def list_runs(
+    folder: Annotated[str, "a folder above log folders, or one of these"],
+    json: Annotated[bool, "whether to print a JSON list of objects"] = False,
+):
+    """Prints a line for each log folder at or below a folder.
+
+    Last and best are mean returns of 100 episodes. Finished runs have their model,
+    resumable ones have checkpoints for --resume, and those that stopped have neither.
+    """
+    runs = [describe_run(result) for result in find_runs(folder)]
+    if json:
+        changes = [{"changed": run.changed.isoformat("T", "seconds")} for run in runs]
+        found = [run._asdict() | change for run, change in zip(runs, changes)]
+        print(json_text.dumps(found, indent=2))
+    else:
+        print(
+            align(
+                [
+                    {
+                        "folder": run.folder,
+                        **run.cells(),
+                        "last change": f"{run.changed:%Y-%m-%d %H:%M}",
+                        "state": run.state,
+                    }
+                    for run in runs
+                ]
+            )
+        )
+    return runs
+
+
+def align(rows) -> str:
+    """Returns a table of dicts of text, with the names of the columns above."""
+    columns = []
+    for name in rows[0]:
+        # Text out of files, which must not move the cursor.
+        cells = [name, *(repr(row[name])[1:-1] for row in rows)]
+        width = max(map(len, cells))
+        side = ">" if name in NUMBERS else "<"
+        columns.append([f"{cell:{side}{width}}" for cell in cells])
+    return "\n".join("  ".join(line).rstrip() for line in zip(*columns))
+
+
+def main(argv=None):
+    """Does what the command line says."""
+    return cli.command(list_runs, argv)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,147 @@
+"""The list of runs: how far each is, its scores, what can be done with it."""
+
+import json
+import os
+import shlex
+from pathlib import Path
+
+import pytest
+from toy_logs import write_log, write_monitor
+
+from baselines import run, runs
+
+
+@pytest.fixture(autouse=True)
+def in_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def listed(capsys, words="logs"):
+    """Returns what the command prints."""
+    capsys.readouterr()
+    runs.main(shlex.split(words))
+    return capsys.readouterr().out
+
+
+def find_json(capsys):
+    return json.loads(listed(capsys, "logs --json"))
+
+
+def write_checkpoint(folder, steps):
+    (folder / "checkpoints").mkdir(exist_ok=True)
+    (folder / "checkpoints" / f"{steps:012d}.json").write_text("{}")
+
+
+def write_model(path, older_than=None):
+    path.write_bytes(b"")
+    if older_than:
+        before = older_than.stat().st_mtime - 10
+        os.utime(path, (before, before))
+
+
+def test_table_has_a_line_for_each_log_folder(capsys):
+    write_log(Path("logs/b"), [1.0, 2.5], num_timesteps=1000, seed=7)
+    write_log(Path("logs/a/deep"), [-20.0], env="Breakout", alg="a2c")
+    os.utime("logs/b/progress.csv", (10**9, 10**9))
+    os.utime("logs/b/0.0.monitor.csv", (10**9, 10**9))
+    names, *lines = listed(capsys).splitlines()
+    assert " ".join(names.split()) == (
+        "folder algorithm environment seed agent steps last best last change state"
+    )
+    deep, b = (line.split() for line in lines)
+    assert deep[:7] == ["logs/a/deep", "a2c", "Breakout", "0", "100", "-20", "–"]
+    assert b[:8] == ["logs/b", "dqn", "Pong", "7", "200", "of", "1,000", "1.75"]
+    assert b[8] == "–" and b[9].startswith("2001-09-") and b[-1] == "stopped"
+    assert lines[0].index("Breakout") == lines[1].index("Pong")
+
+
+def test_last_and_best_are_means_of_100_episodes(capsys):
+    write_log(Path("logs"), [0.0] * 50 + [10.0] * 100 + [0.0] * 30)
+    (found,) = find_json(capsys)
+    assert (found["last_return"], found["best_return"]) == (7, 10)
+
+
+def test_scores_of_rows_where_there_are_no_episodes(capsys):
+    Path("logs").mkdir()
+    text = "total_timesteps,eprewmean,time_elapsed\n10,nan,1\n20,5,2\n30,4,3.5\n"
+    Path("logs/progress.csv").write_text(text)
+    (found,) = find_json(capsys)
+    assert (found["last_return"], found["best_return"]) == (4, 5)
+    assert (found["num_timesteps"], found["seconds"]) == (30, 3.5)
+    assert found["alg"] is found["seed"] is found["total_timesteps"] is None
+
+
+def test_no_row_and_no_episode_is_no_mistake(capsys):
+    write_log(Path("logs"), [], num_timesteps=1000)
+    assert "0 of 1,000" in listed(capsys)
+    (found,) = find_json(capsys)
+    assert found["num_timesteps"] is found["last_return"] is found["seconds"] is None
+
+
+@pytest.mark.parametrize(
+    ("checkpoints", "model", "expected"),
+    [
+        ([], None, "stopped"),
+        ([100, 700], None, "resumable"),
+        ([700], "old", "resumable"),  # of the run before this one was resumed
+        ([700], "new", "finished"),  # by stop_at, or by a callback
+        ([970], "old", "finished"),  # in a copy; no update of 40 steps is left
+        ([960], "old", "resumable"),
+        ([], "elsewhere", "finished"),
+    ],
+)
+def test_state(checkpoints, model, expected, capsys):
+    folder = Path("logs")
+    path = folder / "model.safetensors"
+    settings = {"num_timesteps": 1000, "num_env": 8}
+    if model == "elsewhere":
+        path = Path("kept.safetensors").absolute()
+        settings["save_path"] = str(path)
+    write_log(folder, [1.0, 2.0], **settings)
+    config = (folder / "config.json").read_text()
+    config = config.replace('"settings": {}', '"settings": {"nsteps": 5}')
+    (folder / "config.json").write_text(config)
+    for steps in checkpoints:
+        write_checkpoint(folder, steps)
+    if model:
+        write_model(path, older_than=folder / "config.json" if model == "old" else None)
+    (found,) = find_json(capsys)
+    assert found["state"] == expected
+    assert found["num_timesteps"] == max([200, *checkpoints])
+
+
+def test_trained_run_is_finished(capsys):
+    words = "--alg=a2c --env=CartPole-v1 --num_timesteps=203 --seed=3 --log_path=logs"
+    run.main(words.split())
+    (found,) = find_json(capsys)
+    assert found["state"] == "finished"
+    assert (found["alg"], found["env"], found["seed"]) == ("a2c", "CartPole-v1", 3)
+    assert 160 < found["num_timesteps"] <= found["total_timesteps"] == 203
+    assert 0 < found["seconds"] < 100
+    assert found["last_return"] > 1 and found["best_return"] is None
+
+
+def test_names_cannot_move_the_cursor(capsys):
+    write_log(Path("logs"), [1.0], alg="a\n\x1b[2Jb")
+    out = listed(capsys)
+    assert out.count("\n") == 2 and "\x1b" not in out
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        ("empty", "there is no log in empty: neither progress.csv nor"),
+        ("nowhere", "there is no folder nowhere"),
+        ("damaged", "damaged/config.json is damaged"),
+        ("", "required: FOLDER"),
+    ],
+)
+def test_mistake_gives_one_line(words, error, capsys):
+    Path("empty").mkdir()
+    Path("damaged").mkdir()
+    write_monitor(Path("damaged/0.0.monitor.csv"), [1.0])
+    Path("damaged/config.json").write_text('{"arguments": {"num_timesteps": "1e6"}}')
+    with pytest.raises(SystemExit) as stop:
+        runs.main(words.split())
+    err = capsys.readouterr().err
+    assert stop.value.code == 2 and error in err and err.count("\n") == 1
