@@ -9,7 +9,7 @@ import baselines
 from baselines.common import cli
 from baselines.common.errors import UserValueError, suggest
 
-COMMANDS = "run", "evaluate", "play", "plot"
+COMMANDS = "run", "evaluate", "play", "plot", "report", "runs"
 
 
 def main(argv=None):

@@ -26,6 +26,8 @@ WITHOUT_KERAS = (
     "evaluate.py",
     "play.py",
     "plot.py",
+    "report.py",
+    "runs.py",
     "results_plotter.py",
     "common/plot_util.py",
     "logger.py",

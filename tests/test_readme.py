@@ -11,7 +11,7 @@ from conftest import import_learn
 from gymnasium import spaces
 from toy_logs import write_log
 
-from baselines import evaluate, play, plot, run
+from baselines import evaluate, play, plot, report, run, runs
 from baselines.common import cli
 from baselines.common.declarations import declared_arguments
 from baselines.common.discovery import list_algorithms
@@ -55,6 +55,8 @@ def find_snippets():
 
 COMMANDS = find_commands("baselines.run")
 PLOTS = find_commands("baselines.plot")
+REPORTS = find_commands("baselines.report")
+LISTS = find_commands("baselines.runs")
 THROUGHPUT = find_commands("benchmarks.throughput")
 CHAOS = find_commands("benchmarks.chaos")
 TRAINED = [
@@ -122,6 +124,8 @@ def test_everything_was_found():
         ("baselines.evaluate", find_commands("baselines.evaluate")),
         ("baselines.play", find_commands("baselines.play")),
         ("baselines.plot", PLOTS),
+        ("baselines.report", REPORTS),
+        ("baselines.runs", LISTS),
         ("benchmarks.throughput", THROUGHPUT),
         ("benchmarks.chaos", CHAOS),
     ):
@@ -160,6 +164,24 @@ def test_picture_is_drawn(command, home):
     plot.main(shlex.split(command))
     picture = re.search(r"-o (\S+)", command)[1]
     assert (home / picture).stat().st_size > 1000
+
+
+@pytest.mark.parametrize("command", REPORTS)
+def test_report_is_written(command, home):
+    names = re.findall(r"~/([\w/]+)", command)
+    for name in names:
+        write_log(home / name, [1.0, 2.0, 3.0])
+    report.main(shlex.split(command))
+    given = re.search(r"-o (\S+)", command)
+    page = given[1] if given else f"{names[0]}/report.html"
+    assert (home / page).read_text().count("<svg") > 1
+
+
+@pytest.mark.parametrize("command", LISTS)
+def test_runs_are_listed(command, home, capsys):
+    write_log(home / "logs" / "pong", [1.0])
+    runs.main(shlex.split(command))
+    assert "logs/pong" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

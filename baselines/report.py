@@ -1,0 +1,308 @@
+"""Writes a page about runs: ``python -m baselines.report LOGDIR... [-o report.html]``.
+
+One file of HTML, with pictures, that needs nothing else. One run is shown with its
+scores, settings, versions, and the commands to continue; several side by side, with
+those settings alone in which they differ.
+"""
+
+import contextlib
+import os
+import re
+import shlex
+import sys
+from html import escape
+
+import numpy as np
+
+from baselines import plot
+from baselines.common import cli, plot_util
+from baselines.common.amounts import duration
+from baselines.common.curves import (
+    X_UNITS,
+    find_runs,
+    group_curves,
+    has_episodes,
+    settings_of,
+)
+from baselines.common.errors import FullDiskError, UserFileError, UserValueError
+from baselines.common.page import START, heading, make_page, paragraph, svg, table
+from baselines.common.run_folder import (
+    check_config,
+    describe_run,
+    known,
+    read_scores,
+    to_text,
+)
+from baselines.common.saving.files import replace_file
+
+SIZE = 5, 3.2  # of a picture, in inches: its text is readable on a phone
+
+
+def report(folders, output=None) -> str:
+    """Writes a page about runs, and returns its path.
+
+    Args:
+        folders: paths of log folders, or of folders above them.
+        output: path of an HTML file; None for ``report.html``, in the folder of a
+            single run, else in the current one. It may replace an earlier report, but
+            no other file.
+
+    Raises:
+        UserFileError: if there is no log, or a file cannot be read or written.
+        UserValueError: for another suffix, or for a damaged file.
+        MissingDependency: if matplotlib is not installed.
+    """
+    matplotlib = plot_util.import_matplotlib()
+    found = [result for folder in folders for result in find_runs(folder)]
+    results = list({os.path.realpath(x.dirname): x for x in found}.values())
+    if output is None:
+        place = results[0].dirname if len(results) == 1 else ""
+        output = os.path.join(place, "report.html")
+    check_output(output)
+    # Text stays text, and names from files are no formulas.
+    style = {"svg.fonttype": "none", "text.parse_math": False}
+    with matplotlib.rc_context(style):
+        page = (one_run if len(results) == 1 else several_runs)(results)
+    try:
+        replace_file(os.path.abspath(output), page.encode(errors="replace"))
+    except FullDiskError:
+        raise
+    except OSError as error:
+        raise UserFileError(f"cannot write {output}: {error.strerror}") from None
+    return output
+
+
+def check_output(path) -> None:
+    """Raises unless a report can be written there."""
+    if os.path.splitext(path)[1] != ".html":
+        raise UserValueError(f"cannot write {path}: its name has to end in .html")
+    folder = os.path.dirname(path) or "."
+    if not os.path.isdir(folder):
+        raise UserFileError(f"cannot write {path}: there is no folder {folder}")
+    if os.path.lexists(path):
+        try:
+            with open(path, "rb") as file:
+                is_report = file.read(len(START)) == START.encode()
+        except OSError as error:
+            raise UserFileError(f"cannot write {path}: {error.strerror}") from None
+        if not is_report:
+            raise UserFileError(
+                f"cannot write {path}: it is there, and no report; give another -o"
+            )
+
+
+def one_run(results) -> str:
+    """Returns the page of one run, of a list of one ``Result``."""
+    (result,) = results
+    run, config = describe_run(result), check_config(result)
+    seed = "" if run.seed is None else f", seed {run.seed}"
+    title = f"{run.alg or 'run'} on {to_text(run.env)}{seed}"
+    pictures = draw_curves(results)
+    if has_episodes(result):
+        pictures.append(("Returns of episodes", draw_histogram(result.monitor.r)))
+    parts = [
+        paragraph(" · ".join(facts(run))),
+        paragraph(run.folder),
+        show_pictures(pictures),
+        *show_settings(config),
+        *show_versions(config, result.dirname),
+        heading("Commands"),
+    ]
+    for purpose, words in commands(run, config):
+        parts.append(f"{escape(purpose)}\n<pre>{escape(shlex.join(words))}</pre>")
+    return make_page(title, parts)
+
+
+def several_runs(results) -> str:
+    """Returns the page of several runs, of their ``Result``s."""
+    runs = [describe_run(result) for result in results]
+    rows = [
+        {"run": run.folder, **run.cells(), "time": time_of(run), "state": run.state}
+        for run in runs
+    ]
+    parts = [
+        show_pictures(draw_curves(results)),
+        heading("Runs"),
+        paragraph("Last and best are mean returns of 100 episodes."),
+        table(list(rows[0]), [list(row.values()) for row in rows]),
+        heading("Settings that differ"),
+    ]
+    settings = [settings_of(result) for result in results]
+    names = sorted(set().union(*settings) - {"alg", "env"})
+    rows = [[name, *(str(own.get(name, "–")) for own in settings)] for name in names]
+    rows = [row for row in rows if len(set(row[1:])) > 1]
+    if rows:
+        parts.append(table(["setting", *(run.folder for run in runs)], rows))
+    else:
+        parts.append(paragraph("None of those that change what is learned."))
+    return make_page(f"{len(runs)} runs", parts)
+
+
+def facts(run) -> list:
+    """Returns in words how far a run is, and how good."""
+    words = [f"{run.steps} agent steps"]
+    if run.seconds:
+        words.append(time_of(run))
+        words.append(f"{(run.num_timesteps or 0) / run.seconds:,.0f} agent steps/s")
+    words.append(f"mean return of the last 100 episodes {to_text(run.last_return)}")
+    if run.best_return is not None:
+        words.append(f"best {to_text(run.best_return)}")
+    return [*words, run.state]
+
+
+def time_of(run) -> str:
+    return to_text(run.seconds if run.seconds is None else duration(run.seconds))
+
+
+def draw_curves(results) -> list:
+    """Returns (caption, figure) of learning curves against agent steps and minutes.
+
+    Runs in which no episode has ended have none.
+    """
+    scored = [x for x in results if read_scores(x)[0] is not None]
+    if not scored:
+        return []
+    curves, _ = group_curves([(None, result) for result in scored])
+    label = plot.name_y(curves)
+
+    def draw(x):
+        caption = f"{label} against {X_UNITS[x]}".capitalize()
+        panel = plot.read_panel(curves, x)
+        return caption, plot.draw([panel], [x], label, size=SIZE)
+
+    pictures = [draw("steps")]
+    with contextlib.suppress(UserValueError):  # Not all logs have times.
+        pictures.append(draw("minutes"))
+    return pictures
+
+
+def draw_histogram(returns):
+    """Returns a figure of the returns of all episodes, and of the last 100.
+
+    Args:
+        returns: of the episodes in the order in which they ended, [n].
+    """
+    from matplotlib.figure import Figure
+
+    returns = known(returns)
+    figure = Figure(SIZE, layout="constrained")
+    axis = figure.subplots()
+    edges = np.histogram_bin_edges(returns, 30)
+    for values, name, color in (
+        (returns, f"all {len(returns):,}", "0.7"),
+        (returns[-100:], f"last {len(returns[-100:])}", plot_util.COLORS[0]),
+    ):
+        weights = np.full(len(values), 100 / max(len(values), 1))
+        style = {"label": name, "color": color, "alpha": 0.6}
+        axis.hist(values, edges, weights=weights, **style)
+    axis.set(xlabel="return", ylabel="% of the episodes")
+    axis.legend()
+    axis.grid(alpha=0.3)
+    return figure
+
+
+def show_pictures(pictures) -> str:
+    """Returns HTML of (caption, figure)s."""
+    parts = [
+        f'<figure role="img" aria-label="{escape(caption)}">{svg(figure)}</figure>'
+        for caption, figure in pictures
+    ]
+    return "\n".join(['<div class="pictures">', *parts, "</div>"])
+
+
+def show_settings(config) -> list:
+    """Returns HTML of a run's settings: those of its command line, then the others."""
+    settings = {**config.get("arguments", {}), **config.get("settings", {})}
+    settings.pop("total_timesteps", None)  # which is num_timesteps
+    named = re.findall(r"(?<!\S)'?--(\w+)", config.get("command", ""))
+    given = [(name, value) for name, value in settings.items() if name in named]
+    others = [(name, value) for name, value in settings.items() if name not in named]
+    parts = []
+    if given:
+        parts += [heading("Settings of the command line"), table(None, given)]
+    if others:
+        parts.append(heading("Other settings"))
+        parts.append(
+            f"<details><summary>{len(others)} settings</summary>\n"
+            f"{table(None, others)}</details>"
+        )
+    return parts
+
+
+def show_versions(config, folder) -> list:
+    """Returns HTML of what a run was trained with."""
+    rows = list(config.get("versions", {}).items())
+    if devices := find_devices(folder):
+        rows.append(("trained on", devices))
+    if config.get("resumed"):
+        rows.append(("times resumed", len(config["resumed"])))
+    return [heading("Versions and machine"), table(None, rows)] if rows else []
+
+
+def find_devices(folder):
+    """Returns what the log.txt of a run says it was trained on, None if nothing."""
+    path = os.path.join(folder, "log.txt")
+    if not os.path.isfile(path):
+        return None
+    with open(path, errors="replace") as file:
+        for line in file:
+            if found := re.match("training .* on (.*); log folder: ", line):
+                return found[1]
+    return None
+
+
+def commands(run, config) -> list:
+    """Returns (purpose, words) of what can be done with a run next."""
+    folder, python = os.path.abspath(run.folder), ["python", "-m"]
+    plot_it = "Plot", [*python, "baselines.plot", folder, "-o", "curve.png"]
+    if run.total_timesteps is None:  # of another library
+        return [plot_it]
+    ranks = config.get("ranks", 1)
+    launcher = ["mpiexec", "-n", str(ranks)] if ranks > 1 else []
+    resume = [*launcher, *python, "baselines.run", f"--resume={folder}"]
+    if run.state == "stopped":
+        return [("Start again", resume), plot_it]
+    resumed = "Resume", resume
+    if run.state == "finished":
+        steps = f"--num_timesteps={2 * run.total_timesteps}"
+        resumed = "Train longer", [*resume, steps]
+    # Code outside the package is imported only if it is named again.
+    own = [
+        f"--{name}={value}"
+        for name, mark in (("alg", "."), ("env", ":"), ("network", ":"))
+        if mark in (value := str(config["arguments"].get(name)))
+    ]
+    return [
+        resumed,
+        ("Evaluate", [*python, "baselines.evaluate", folder, *own]),
+        ("Play", [*python, "baselines.play", folder, *own]),
+        plot_it,
+    ]
+
+
+def main(argv=None):
+    """Writes what the command line says."""
+    parser = cli.OneLineErrorParser(
+        prog="python -m baselines.report", description=__doc__
+    )
+    add = parser.add_argument
+    add(
+        "folders",
+        nargs="+",
+        metavar="LOGDIR",
+        help="a log folder, or one above several",
+    )
+    add(
+        "-o",
+        dest="output",
+        metavar="FILE",
+        help="an HTML file (default: report.html, in the folder of a single run, "
+        "else in the current one)",
+    )
+    with cli.one_line_errors():
+        given = parser.parse_args(sys.argv[1:] if argv is None else argv)
+        print(f"wrote {report(**vars(given))}")
+
+
+if __name__ == "__main__":
+    main()
