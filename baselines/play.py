@@ -15,6 +15,7 @@ from baselines.common import cli, mpi
 from baselines.common.errors import UserValueError
 from baselines.common.evaluation import play_steps
 from baselines.common.loading import find_env
+from baselines.common.vec_env.vec_video_recorder import draw
 from baselines.common.video import Video, check_video
 
 
@@ -77,13 +78,14 @@ def play(model, env, episodes=None, deterministic=False, video=None) -> None:
         env: a VecEnv of one environment that renders itself.
         episodes: how many; None for as many as there are until Ctrl-C.
         deterministic: whether to take the most likely or best actions.
-        video: a ``Video`` that takes the frame after each step.
+        video: a ``Video`` that takes the frame after each step, which at an end is the
+            first of the next episode.
     """
     played = itertools.count(1)
     with contextlib.suppress(KeyboardInterrupt):
-        for infos in play_steps(model, env, deterministic):
+        for _, infos in play_steps(model, env, deterministic):
             if video is not None:
-                video.add(env.render())
+                video.add(draw(env))
             if "episode" in infos[0]:
                 number, result = next(played), infos[0]["episode"]
                 print(f"game {number}: score {result['r']:g}, {result['l']} steps")

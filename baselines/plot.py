@@ -53,6 +53,7 @@ def plot(logs, output, x="steps", y=None, smooth=None, references=(), title=None
         MissingDependency: if matplotlib is not installed.
     """
     plot_util.import_matplotlib()
+    output = os.path.expanduser(output)
     check_output(output)
     names = x.split(",")
     for name in names:
@@ -239,7 +240,9 @@ def main(argv=None):
     )
     add("--title", help="default: the environment, if all have the same")
     with cli.one_line_errors():
-        plot(**vars(parser.parse_args(sys.argv[1:] if argv is None else argv)))
+        given = parser.parse_args(sys.argv[1:] if argv is None else argv)
+        plot(**vars(given))
+        print(f"wrote {given.output}")
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ import numpy as np
 from baselines import plot
 from baselines.common import cli, plot_util
 from baselines.common.amounts import duration
+from baselines.common.config import foreign_code
 from baselines.common.curves import (
     X_UNITS,
     find_runs,
@@ -266,12 +267,7 @@ def commands(run, config) -> list:
     if run.state == "finished":
         steps = f"--num_timesteps={2 * run.total_timesteps}"
         resumed = "Train longer", [*resume, steps]
-    # Code outside the package is imported only if it is named again.
-    own = [
-        f"--{name}={value}"
-        for name, mark in (("alg", "."), ("env", ":"), ("network", ":"))
-        if mark in (value := str(config["arguments"].get(name)))
-    ]
+    own = foreign_code(config["arguments"])
     return [
         resumed,
         ("Evaluate", [*python, "baselines.evaluate", folder, *own]),

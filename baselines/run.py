@@ -13,7 +13,7 @@ import sys
 
 from baselines import logger
 from baselines.common import cli, mpi
-from baselines.common.config import command_line
+from baselines.common.config import command_line, foreign_code
 from baselines.common.envs.make import build_env
 from baselines.common.envs.registry import find_env_type, find_spec
 from baselines.common.loading import TrainedEnv, rendered
@@ -140,7 +140,8 @@ def ignored_hangup():
 
 def print_next_steps(settings, model_path) -> None:
     """Prints where things are, and commands to continue."""
-    python, place = map(shlex.quote, (sys.executable, logger.get_dir()))
+    python = shlex.quote(sys.executable)
+    place = shlex.join([logger.get_dir(), *foreign_code(settings.arguments)])
     resume = command_line([f"--resume={logger.get_dir()}"])
     resume = resume.replace("python", python, 1)
     launcher = f"mpiexec -n {mpi.size} " if mpi.size > 1 else ""
@@ -151,8 +152,8 @@ def print_next_steps(settings, model_path) -> None:
         f"Train longer: {launcher}{resume} --num_timesteps="
         f"{10 * settings.num_timesteps}\n"
         f"Start again from this model: {launcher}{command}\n"
-        f"Evaluate, play: {python} -m baselines.evaluate {place}, "
-        f"{python} -m baselines.play {place}"
+        f"Evaluate: {python} -m baselines.evaluate {place}\n"
+        f"Play: {python} -m baselines.play {place}"
     )
 
 

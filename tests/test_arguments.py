@@ -62,7 +62,9 @@ TEXT = cli.of_text(declared_arguments(example))
     ],
 )
 def test_what_is_right_is_taken(name, value):
-    assert check_arguments(example, {name: value}).values[name] is value
+    expected = value.item() if isinstance(value, np.generic) else value
+    found = check_arguments(example, {name: value}).values[name]
+    assert found is expected or (found == expected and type(found) is type(expected))
 
 
 @pytest.mark.parametrize(

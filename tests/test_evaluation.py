@@ -44,7 +44,8 @@ class Returns:
         return np.zeros(1)
 
     def step(self, actions):
-        infos = [{"episode": {"r": next(self.returns), "l": 1}}]
+        result = next(self.returns)
+        infos = [{} if result is None else {"episode": {"r": result, "l": 1}}]
         return np.zeros(1), np.zeros(1), np.ones(1, bool), infos
 
 
@@ -61,12 +62,11 @@ def test_best_model_is_kept(quiet):
     assert [evaluation.run(n) for n in (100, 200, 300)] == [2, 5, 4]
     assert evaluation.best == 5
     assert model.saved == ["folder/best_model.safetensors"] * 2
-    assert evaluation.take_columns() == {
+    assert evaluation.columns == {
         "eval_eprewmean": 4,
         "eval_eprewstd": 4,
         "eval_eplenmean": 1,
     }
-    assert evaluation.take_columns() == {}
 
 
 def test_training_does_not_notice_evaluations(tmp_path):
@@ -116,6 +116,18 @@ def test_command_line_evaluates_the_model_it_keeps(empty_folder):
     for name, value in models[0].items():
         np.testing.assert_array_equal(value, models[1][name])
     assert "evaluated at 300 agent steps: mean return" in (log / "log.txt").read_text()
+
+
+def test_environment_without_a_monitor_is_refused():
+    evaluate(Sure(), Returns([None] * 50 + [1]), 1, deterministic=True)
+    with pytest.raises(UserValueError, match="put a Monitor around"):
+        evaluate(Sure(), Returns([None] * 101), 1, deterministic=True)
+
+
+def test_environment_that_is_trained_in_is_not_evaluated_in(quiet):
+    env = gym.make("CartPole-v1")
+    with pytest.raises(UserValueError, match="eval_env is env"):
+        import_learn("a2c")(env=env, network="mlp", eval_env=env, eval_interval=100)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,14 @@ from baselines.common.status import Clock, Status
 
 @pytest.mark.parametrize(
     ("number", "text"),
-    [(0, "0"), (950, "950"), (12_345, "12.3k"), (3_100_000, "3.1M"), (10**7, "10M")],
+    [
+        (0, "0"),
+        (950, "950"),
+        (12_345, "12.3k"),
+        (999_936, "1M"),
+        (3_100_000, "3.1M"),
+        (10**7, "10M"),
+    ],
 )
 def test_counts_in_few_digits(number, text):
     assert short(number) == text

@@ -1,6 +1,7 @@
 """What is done with trained models: loaded, evaluated, played, filmed."""
 
 import json
+import os
 import shutil
 
 import gymnasium as gym
@@ -49,7 +50,12 @@ def test_load_takes_a_folder_a_model_or_a_checkpoint(trained, tmp_path):
     killed = tmp_path / "killed"
     shutil.copytree(trained, killed)
     (killed / "model.safetensors").unlink()
-    for path in trained / "model.safetensors", newest, killed:
+    gone_on = tmp_path / "gone on"
+    shutil.copytree(trained, gone_on)
+    os.utime(gone_on / "model.safetensors", (0, 0))
+    (gone_on / "model.safetensors").write_bytes(b"of an earlier end")
+    os.utime(gone_on / "model.safetensors", (0, 0))
+    for path in trained / "model.safetensors", newest, killed, gone_on:
         loaded = baselines.load(path)
         np.testing.assert_array_equal(loaded.value(OBS), model.value(OBS))
     # The newest checkpoint that is not damaged.
@@ -106,10 +112,44 @@ def test_function_as_network_is_given_again(tmp_path):
     env = gym.make("CartPole-v1")
     model = learn(env=env, network=tiny, total_timesteps=0, seed=0)
     model.save(tmp_path / "model")
-    with pytest.raises(UserError, match="needs the argument 'network'"):
+    with pytest.raises(UserError, match="has no network, which was not text"):
         baselines.load(tmp_path / "model")
     loaded = baselines.load(tmp_path / "model", network=tiny)
     np.testing.assert_array_equal(best_actions(loaded), best_actions(model))
+
+
+def test_arguments_that_a_file_cannot_have_are_given_again(tmp_path):
+    import keras
+
+    def bent(units: int, act):
+        return keras.layers.Dense(units, act)
+
+    model = import_learn("a2c")(
+        env=gym.make("CartPole-v1"),
+        network=bent,
+        units=np.int64(5),
+        act=keras.ops.sin,
+        total_timesteps=0,
+    )
+    model.save(tmp_path / "model")
+    with pytest.raises(UserValueError, match="has no act, which was not text"):
+        baselines.load(tmp_path / "model", network=bent)
+    loaded = baselines.load(tmp_path / "model", network=bent, act=keras.ops.sin)
+    np.testing.assert_array_equal(loaded.value(OBS), model.value(OBS))
+
+
+def test_arguments_that_load_does_not_take(trained):
+    for name in "env", "total_timesteps", "load_path":
+        with pytest.raises(UserError, match=f"takes no {name}"):
+            baselines.load(trained, **{name: 5})
+
+
+def test_mistakes_of_predict(trained):
+    model = baselines.load(trained)
+    with pytest.raises(UserValueError, match=r"shape \('N', 4\), received \(1, 5\)"):
+        model.predict(np.zeros(5))
+    with pytest.raises(UserError, match=r"received a tuple; reset\(\) of an env"):
+        model.predict((np.zeros(4), {}))
 
 
 @pytest.mark.parametrize(
@@ -119,6 +159,13 @@ def test_function_as_network_is_given_again(tmp_path):
         (dict(algorithm="baselines.run"), "alg 'baselines', which is code outside"),
         (dict(arguments=None), "does not say how its model was made"),
         (dict(arguments={"network": "subprocess:getoutput"}), "network=subprocess"),
+        (
+            dict(
+                algorithm="baselines.rainbow.rainbow",
+                arguments={"network": "mlp", "values": "subprocess:getoutput"},
+            ),
+            "values=subprocess",
+        ),
         (dict(observation_space={"kind": "Box"}), "does not describe a space"),
         (dict(action_space={"kind": "Tuple"}), "does not describe a space"),
         (dict(action_space=None), "does not describe a space"),
@@ -149,6 +196,19 @@ def test_huge_space_in_a_file_is_refused():
     space = {"kind": "Box", "shape": [10**6] * 3, "dtype": "f4", "low": 0, "high": 1}
     with pytest.raises(UserValueError, match="does not describe a space"):
         space_from_json(space)
+
+
+def test_environment_that_is_not_drawn(monkeypatch, tmp_path, capsys):
+    pytest.importorskip("imageio")
+    words = "--alg=a2c --env=toy_envs:CounterByName-v0 --num_timesteps=50"
+    run.main([*words.split(), f"--log_path={tmp_path / 'log'}"])
+    assert "baselines.play" in (out := capsys.readouterr().out)
+    assert "--env=toy_envs:CounterByName-v0" in out.splitlines()[-1]
+    argv = [str(tmp_path / "log"), "--env=toy_envs:CounterByName-v0", "--video=x.mp4"]
+    with pytest.raises(SystemExit):
+        cli.command(play.play_run, argv)
+    error = capsys.readouterr().err
+    assert error.startswith("error: environment 'CounterByName-v0' cannot be drawn: ")
 
 
 class Turns:

@@ -43,16 +43,22 @@ def algorithm(actions=ACTIONS, mpi=True):
     """
 
     def decorate(fn):
-        @functools.wraps(fn)
-        def learn(*positional, **keywords):
-            arguments = check_arguments(learn, by_name(positional, keywords))
+        def train(name, given):
+            arguments = check_arguments(learn, given)
             # As what it means here, so that a run is not resumed in another.
             precision = choose_precision(arguments.given["precision"])
             arguments.given["precision"] = precision
-            run = Run(learn, arguments)
+            run = Run(learn, arguments, name)
             values = {**arguments.values, "env": run.env, "seed": run.seed}
             values["network"].context = functools.partial(computing_in, precision)
             return fn(run, **{name: values[name] for name in own})
+
+        @functools.wraps(fn)
+        def learn(*positional, **keywords):
+            name = learn.__module__.rpartition(".")[2]
+            return train(name, by_name(positional, keywords))
+
+        learn.train = train  # for presets, which have other names
 
         learn.actions = tuple(actions)
         learn.mpi = mpi
@@ -79,14 +85,19 @@ def preset(base, **settings):
             if "<" in value.__qualname__:
                 raise TypeError(f"{name} has to be a function of a module, or text")
 
+    def train(name, given):
+        return base.train(name, settings | given)
+
     @functools.wraps(base)
     def learn(*positional, **keywords):
-        return base(**{**settings, **by_name(positional, keywords)})
+        name = learn.__module__.rpartition(".")[2]
+        return train(name, by_name(positional, keywords))
 
     changed = ", ".join(f"{name}={value!r}" for name, value in settings.items())
     learn.__doc__ = f"Preset of {base.__module__} with {changed}."
     # The module of the preset, so that its learn can be pickled.
     learn.__module__ = inspect.currentframe().f_back.f_globals["__name__"]
+    learn.train = train
     learn.preset_of = base
     learn.settings = settings
     return declare(

@@ -4,7 +4,7 @@
 def short(number) -> str:
     """Returns a count in at most four digits, such as 950, 12.3k or 10M."""
     for size, unit in (1e9, "G"), (1e6, "M"), (1e3, "k"):
-        if number >= size:
+        if number >= 0.9995 * size:  # which is rounded up
             return f"{number / size:.3g}{unit}"
     return str(number)
 

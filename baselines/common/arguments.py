@@ -214,7 +214,9 @@ def run_arguments(
         "best actions, to the next; the best model is kept as best_model.safetensors "
         "in the log folder; 0 for none",
     ] = 0,
-    eval_episodes: Annotated[Count, MayChange, "episodes in an evaluation"] = 10,
+    eval_episodes: Annotated[
+        Count, MayChange, Needs("eval_interval"), "episodes in an evaluation"
+    ] = 10,
     stop_at: Annotated[
         float | None,
         MayChange,

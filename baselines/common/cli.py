@@ -51,7 +51,8 @@ def command(fn, argv=None):
     """
     declared = declared_arguments(fn)
     options = {k: v for k, v in declared.items() if v.default is not REQUIRED}
-    program = sys.modules[fn.__module__].__spec__.name
+    spec = sys.modules[fn.__module__].__spec__  # None for a file by its path
+    program = spec.name if spec else fn.__module__
     parser = OneLineErrorParser(
         prog=f"python -m {program}", description=inspect.getdoc(fn)
     )

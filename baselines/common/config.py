@@ -83,6 +83,20 @@ def is_config(config, own) -> bool:
     )
 
 
+def foreign_code(arguments) -> list:
+    """Returns the flags that name code outside this package again.
+
+    Args:
+        arguments: of ``baselines.run``, by name.
+    """
+    marks = {"alg": ".", "env": ":", "network": ":"}
+    return [
+        f"--{name}={arguments[name]}"
+        for name, mark in marks.items()
+        if mark in str(arguments[name])
+    ]
+
+
 def command_line(argv) -> str:
     return shlex.join(["python", "-m", "baselines.run", *argv])
 

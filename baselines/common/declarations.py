@@ -25,6 +25,7 @@ from baselines.common.errors import (
 )
 
 REQUIRED = inspect.Parameter.empty
+NOT_IN_FILE = "not in this file"  # no name of an argument
 
 
 class Choice(NamedTuple):
@@ -139,7 +140,12 @@ class Argument:
         return next((m for m in self.markers if isinstance(m, kind)), None)
 
     def convert(self, value):
-        """Returns a value that was checked: 1e6 as an integer where that is meant."""
+        """Returns a value that was checked: 1e6 as an integer where that is meant.
+
+        Numbers of NumPy become Python's, which files can have.
+        """
+        if isinstance(value, np.generic):
+            value = value.item()
         kinds = {choice.kind for choice in self.choices}
         whole = int in kinds and float not in kinds and is_whole(value)
         return int(value) if whole else value
@@ -255,10 +261,19 @@ class Arguments(NamedTuple):
             for name, value in self.given.items()
             if name in self.declared
             and not self.declared[name].may_change
-            and isinstance(value, (int, float, str, list, tuple, types.NoneType))
+            and is_json(value)
         }
         # As a checkpoint has them, where tuples are lists.
         return json.loads(json.dumps(plain))
+
+    @property
+    def for_model(self) -> dict:
+        """What a model is made of, as JSON values, and names of what is none."""
+        fixed, own = self.fixed, self.values.keys()
+        parts = {name for name, x in self.declared.items() if x.marker(Part)}
+        of_parts = self.given.keys() - own
+        left_out = sorted((parts | of_parts) - fixed.keys())
+        return fixed | ({NOT_IN_FILE: left_out} if left_out else {})
 
     def without_effect(self) -> list:
         """Returns a sentence for each argument that was set and whose switch is off."""
@@ -297,14 +312,16 @@ def check_arguments(fn, given) -> Arguments:
     complete = {name: argument.default for name, argument in declared.items()} | given
     takers = [f"the {part.kind} {complete[x]!r}" for x, part in parts.items()]
     free = [x for x, function in functions.items() if takes_anything(function)]
-    for name, value in complete.items():
-        if name not in declared and free:
-            continue
-        if name not in declared:
+    # Unknown names first: one may be what a missing argument is called elsewhere.
+    for name in complete:
+        if name not in declared and not free:
             raise UserTypeError(
                 f"neither {' nor '.join([f'{fn.__name__}()', *takers])} has an "
                 f"argument {name!r}{suggest_argument(name, declared)}"
             )
+    for name, value in complete.items():
+        if name not in declared:
+            continue
         if value is REQUIRED:
             its_own = name in declared_arguments(fn)
             owner = f"{fn.__name__}()" if its_own else " or ".join(takers)
@@ -321,6 +338,15 @@ def check_arguments(fn, given) -> Arguments:
         }
         values[name] = Builder(parts[name], values[name], keywords)
     return Arguments(values, complete, declared)
+
+
+def is_json(value) -> bool:
+    """Whether a value is made of numbers, text, lists and dicts."""
+    try:
+        json.dumps(value)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def takes_anything(function) -> bool:

@@ -43,6 +43,7 @@ class MovedModule(UserError, ModuleNotFoundError):
 
 # What arguments are called in Stable-Baselines3 and other libraries.
 OUR_NAMES = {
+    "algo": "alg",
     "clip_range": "cliprange",
     "env_id": "env",
     "gae_lambda": "lam",

@@ -8,12 +8,11 @@ from baselines import logger
 from baselines.common import mpi
 from baselines.common.envs import as_vec_env
 from baselines.common.errors import UserValueError
-
-BEST_MODEL_FILE = "best_model.safetensors"  # in a log folder
+from baselines.common.saving.models import BEST_MODEL_FILE
 
 
 def play_steps(model, env, deterministic=False):
-    """Yields the infos of each step of a VecEnv, after a reset.
+    """Yields dones and infos of each step of a VecEnv, after a reset.
 
     Args:
         model: has ``step`` and ``initial_state``.
@@ -27,7 +26,7 @@ def play_steps(model, env, deterministic=False):
             obs, S=states, M=dones, deterministic=deterministic
         )
         obs, _, dones, infos = env.step(actions)
-        yield infos
+        yield dones, infos
 
 
 def evaluate(model, env, episodes, deterministic=False) -> list:
@@ -40,10 +39,20 @@ def evaluate(model, env, episodes, deterministic=False) -> list:
         model, env, deterministic: as in ``play_steps``; the VecEnv, or the environments
             in it, have a monitor.
         episodes: how many.
+
+    Raises:
+        UserValueError: if episodes end and no monitor says so.
     """
     left = [len(range(i, episodes, env.num_envs)) for i in range(env.num_envs)]
-    results = []
-    for infos in play_steps(model, env, deterministic):
+    results, ends = [], 0
+    for dones, infos in play_steps(model, env, deterministic):
+        ends += np.sum(dones)
+        # A game of several lives has more ends than episodes.
+        if ends > 100 * env.num_envs and not results:
+            raise UserValueError(
+                "episodes end, but no info has their results: put a Monitor around "
+                "each environment, or a VecMonitor around all"
+            )
         for i, info in enumerate(infos):
             if left[i] and "episode" in info:
                 left[i] -= 1
@@ -83,7 +92,7 @@ class Evaluation:
         self.episodes = episodes
         self.model = self.folder = None
         self.best = None  # highest mean return
-        self.columns = {}  # of the next row
+        self.columns = {}  # of the log, since the last evaluation
 
     def start(self, model, folder) -> None:
         """Takes the model, and the folder of its best version, None for no file.
@@ -123,21 +132,11 @@ class Evaluation:
         )
         return found["mean"]
 
-    def take_columns(self) -> dict:
-        """Returns the columns of the last evaluation, once."""
-        columns, self.columns = self.columns, {}
-        return columns
-
     def get_state(self) -> dict:
-        return {
-            "best": self.best,
-            "columns": self.columns,
-            "env": self.env.get_state(),
-        }
+        return {"best": self.best, "env": self.env.get_state()}
 
     def set_state(self, state) -> None:
         self.best = state["best"]
-        self.columns = state["columns"]
         self.env.set_state(state["env"])
 
 
@@ -157,5 +156,9 @@ def make_evaluation(arguments, seed):
     if env is None or not interval:
         raise UserValueError(
             f"eval_interval and eval_env belong together; received {interval} and {env}"
+        )
+    if env is arguments["env"]:
+        raise UserValueError(
+            "eval_env is env, which evaluations would reset; make another one"
         )
     return Evaluation(as_vec_env(env, seed), interval, arguments["eval_episodes"])

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 from baselines.common import mpi
 from baselines.common.arguments import Part
 from baselines.common.config import read_config
-from baselines.common.declarations import declared_arguments
+from baselines.common.declarations import NOT_IN_FILE, declared_arguments
 from baselines.common.discovery import find_algorithm, import_learn, list_algorithms
 from baselines.common.envs.make import build_env, make_env
 from baselines.common.envs.registry import GAMES, find_env_type, find_spec
 from baselines.common.envs.spaces import space_from_json
-from baselines.common.errors import UserFileError, UserValueError
+from baselines.common.errors import UserFileError, UserTypeError, UserValueError
 from baselines.common.saving.models import find_model, read_model
 from baselines.common.settings import OWN
 from baselines.common.vec_env.vec_env import VecEnv
@@ -29,11 +29,16 @@ def load(path, **given):
             if it is named here again: ``alg="my_pkg.my_alg"``,
             ``network="my_module:my_function"``.
 
+    As ``learn()``, this seeds the global random generators of Python, NumPy and Keras.
+
     Raises:
         UserFileError: if there is no such file.
+        UserTypeError: for an argument that the file says.
         UserValueError: if it is damaged, does not say how its model was made, or names
             code outside this package.
     """
+    for name in given.keys() & {"env", "load_path", "total_timesteps"}:
+        raise UserTypeError(f"load() takes no {name}: the model is only loaded")
     path = find_model(path)
     _, metadata = read_model(path)
     arguments = metadata.get("arguments")
@@ -43,11 +48,17 @@ def load(path, **given):
             "trained it, with load_path and total_timesteps=0"
         )
     learn = find_learn(path, metadata.get("algorithm"), given.pop("alg", None))
-    trusted = given | getattr(learn, "settings", {})
     for name, argument in declared_arguments(learn).items():
         value = arguments.get(name)
-        if argument.marker(Part) and ":" in str(value) and name not in trusted:
+        trusted = name in given or value == learn.settings.get(name)
+        if argument.marker(Part) and ":" in str(value) and not trusted:
             raise foreign(path, name, value)
+    for name in arguments.pop(NOT_IN_FILE, []):
+        if name not in given:
+            raise UserValueError(
+                f"{path} has no {name}, which was not text or a number; give it again "
+                f"in Python, {name}=..."
+            )
     env = NoEnv(
         num_envs=1,
         observation_space=space_from_json(metadata.get("observation_space")),
@@ -75,7 +86,8 @@ def foreign(path, name, value) -> UserValueError:
     """Returns the error for a file that names code outside this package."""
     return UserValueError(
         f"{path} was trained with the {name} {value!r}, which is code outside this "
-        f"package; to have it imported, give it again: {name}={value}"
+        f"package; to have it imported, give it again: --{name}={value} (in Python, "
+        f"{name}={value!r})"
     )
 
 

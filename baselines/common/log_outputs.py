@@ -2,6 +2,7 @@
 
 import contextlib
 import csv
+import glob
 import importlib
 import importlib.util
 import io
@@ -88,6 +89,7 @@ class CSVOutput:
     def __init__(self, folder, state=None):
         self.path = os.path.join(folder, "progress.csv")
         self.columns, self.rows = [], []
+        self.file = None
         if state is not None:
             self.columns = state["columns"]
             self.rows = self._read_rows(state["rows"])
@@ -124,6 +126,8 @@ class CSVOutput:
             writer.writeheader()
         writer.writerows(self.rows)
         replace_file(self.path, text.getvalue().encode())
+        if self.file is not None:
+            self.file.close()
         self.file = open(self.path, "a", newline="")
         self.writer = self._make_writer(self.file)
 
@@ -162,14 +166,16 @@ class TensorBoardOutput:
         # Only here, because it is an extra.
         from tensorboardX import SummaryWriter
 
+        folder = os.path.join(folder, "tb")
+        if state is None:  # Another run may have been logged here.
+            for path in glob.glob(os.path.join(glob.escape(folder), "events.out.*")):
+                os.unlink(path)
         self.step = state or 0
         # What an interrupted run wrote after its checkpoint is not shown.
         purge = None if state is None else state + 1
         # Its files are named by the second in which they begin, which may be the same.
         self.writer = SummaryWriter(
-            os.path.join(folder, "tb"),
-            purge_step=purge,
-            filename_suffix=f".{self.step}",
+            folder, purge_step=purge, filename_suffix=f".{self.step}"
         )
 
     def write_row(self, row):

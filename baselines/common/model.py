@@ -86,12 +86,12 @@ class Model:
         return [variable for variable in self.variables if variable.trainable]
 
     def check_batch(self, obs) -> None:
-        """Raises UserValueError for observations without their first axis."""
-        expected = len(self.observation_space.shape) + 1
-        if obs.ndim != expected:
+        """Raises UserValueError for observations that are no batch of the space's."""
+        shape = self.observation_space.shape
+        if len(obs.shape) != len(shape) + 1 or tuple(obs.shape[1:]) != shape:
             raise UserValueError(
-                f"observations have to come as a batch, of {expected} axes; received "
-                f"shape {tuple(obs.shape)}"
+                f"observations have to come as a batch of shape {('N', *shape)}, "
+                f"received {tuple(obs.shape)}"
             )
 
     def check_spaces(self, env) -> None:
@@ -120,6 +120,12 @@ class Model:
             the action, or the batch of them, with a Box's actions clipped to it; and
             the next recurrent state, None if there is none.
         """
+        if isinstance(obs, (dict, tuple)):
+            raise UserTypeError(
+                f"predict() takes an array, received a {type(obs).__name__}; reset() "
+                "of an environment returns (obs, info), and observations that are "
+                "dicts or tuples have to be flattened as for training"
+            )
         obs = np.asarray(obs)
         one = obs.ndim == len(self.observation_space.shape)
         masks = None if episode_start is None else np.reshape(episode_start, -1)

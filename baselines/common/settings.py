@@ -150,6 +150,9 @@ def parse(argv) -> Settings:
     if "resume" in given:
         return parse_resume(given, words, argv)
     for name in ("alg", "env"):
+        for flag in [word.split("=")[0] for word in words]:
+            if hint := suggest_argument(flag, [f"--{name}"]):
+                raise UserValueError(f"unknown argument {flag}{hint}")
         if name not in given:
             raise UserValueError(f"--{name} is required; see --help")
     settings = Settings(**given)
@@ -307,6 +310,9 @@ def check_own(settings) -> None:
             f"{settings.env_type} environments are divided by the deviation of "
             "returns; leave it out"
         )
+    usual = OWN["save_video_length"].default
+    if settings.save_video_length != usual and not settings.save_video_interval:
+        raise UserValueError("--save_video_length needs --save_video_interval")
     if settings.log_path is not None and not settings.training:
         raise UserValueError(
             "--log_path is for training, but --num_timesteps is 0; leave it out"
@@ -341,7 +347,8 @@ def parse_resume(given, words, argv) -> Settings:
                 f"cannot resume {folder}: its {name} is {found}, not {expected}"
             )
     check_ranks(folder, config["ranks"])
-    named = os.environ.get("OPENAI_LOG_FORMAT", "").split(",")
+    formats = os.environ.get("OPENAI_LOG_FORMAT", "").split(",")
+    named = [name.strip() for name in formats]
     for name in config["log_formats"]:
         if ":" in str(name) and name not in named:
             raise UserValueError(

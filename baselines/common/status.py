@@ -1,5 +1,6 @@
 """Where a run is: a live line on a terminal, and now and then a plain one elsewhere."""
 
+import contextlib
 import sys
 import time
 
@@ -71,8 +72,9 @@ class Status:
         self.last = now
         line = self.line(num_timesteps, episodes)
         if self.live is not None:
-            self.live.update(Text(line, no_wrap=True, overflow="ellipsis"))
-            self.live.refresh()
+            with contextlib.suppress(OSError):  # The terminal may be gone.
+                self.live.update(Text(line, no_wrap=True, overflow="ellipsis"))
+                self.live.refresh()
         else:
             logger.show(line)
 
@@ -100,7 +102,8 @@ class Status:
 
     def close(self) -> None:
         if self.live is not None:
-            self.live.stop()
+            with contextlib.suppress(OSError):
+                self.live.stop()
 
 
 def begin_status(name, env, first_timestep, total_timesteps) -> Status:

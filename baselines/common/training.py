@@ -27,6 +27,7 @@ from baselines.common.saving.checkpoints import (
     find_run_folder,
     list_manifests,
 )
+from baselines.common.saving.models import remove_models
 from baselines.common.status import Clock, begin_status
 from baselines.common.updates import move_towards
 from baselines.common.vec_env.vec_env import is_resumable
@@ -52,6 +53,7 @@ class Run:
     Args:
         learn: the function that was called.
         arguments: its ``Arguments``.
+        name: of the algorithm, or of its preset.
 
     Attributes:
         env: the VecEnv.
@@ -63,13 +65,13 @@ class Run:
         stop: whether training ends after this update.
     """
 
-    def __init__(self, learn, arguments):
+    def __init__(self, learn, arguments, name):
+        self.name = name
         self.arguments = arguments
         given = arguments.given
         self.total_timesteps = given["total_timesteps"]
         self.resume = given["resume"]
         self.load_path = given["load_path"]
-        self.name = name = learn.__module__.rpartition(".")[2]
         if mpi.size > 1 and not learn.mpi:
             raise UserValueError(
                 f"{name} trains in one process; leave out mpiexec, and set num_env for "
@@ -130,7 +132,7 @@ class Run:
         """
         self.batch_size = mpi.size * self.env.num_envs * nsteps
         self.num_updates = count_updates(self.total_timesteps, self.batch_size)
-        model.arguments = self.arguments.fixed
+        model.arguments = self.arguments.for_model
         folder = logger.get_dir()
         interval = self.arguments.given["checkpoint_interval"]
         self.checkpoint_interval = interval if folder else 0
@@ -148,7 +150,7 @@ class Run:
             self.begin()
         else:
             self.restore()
-        if self.num_timesteps < self.total_timesteps:
+        if self.num_timesteps < self.num_updates * self.batch_size:
             self.warn()
             self.status = begin_status(
                 self.name, self.env, self.num_timesteps, self.total_timesteps
@@ -175,6 +177,7 @@ class Run:
         logger.open_files()
         if logger.get_dir():
             self.checkpoints.remove_all()
+            remove_models(logger.get_dir())
         if self.checkpoint_interval and not all(map(is_resumable, self.envs)):
             self.checkpoint_interval = 0
             logger.warn(f"no checkpoints are written: {NOT_RESUMABLE}")
@@ -196,7 +199,7 @@ class Run:
             return
         self.num_timesteps, old_total = found
         logger.log(f"resuming {folder} at {self.num_timesteps} of {total} agent steps")
-        if self.num_timesteps == total:
+        if self.num_timesteps == self.num_updates * self.batch_size:
             logger.log("It is finished; a larger --num_timesteps trains it longer.")
         if total != old_total:
             logger.log(
@@ -321,6 +324,7 @@ class Run:
         if self.evaluation and (last or self.due(self.evaluation.interval)):
             start = time.perf_counter()
             score = self.evaluation.run(self.num_timesteps)
+            self.row = (self.row or {}) | self.evaluation.columns
             self.start_time += time.perf_counter() - start  # not in fps
         ranks = mpi.gather((self.new_episodes, bool(self.stop), self.signal))
         if mpi.size > 1:
@@ -332,10 +336,9 @@ class Run:
         # It may have reached one rank alone, or one later than the others.
         number = max(number for *_, number in ranks)
         self.stop_at_score(score)
-        wrote_row = self.row is not None
-        if wrote_row:
+        self.status.update(self.num_timesteps, self.episodes, self.row is not None)
+        if self.row is not None:
             self._write_row()
-        self.status.update(self.num_timesteps, self.episodes, wrote_row)
         if not self.checkpoint_interval:
             return
         self.checkpoints.write_segments()
@@ -380,8 +383,6 @@ class Run:
             "eprewmean": self.episodes.mean("r"),
             "eplenmean": self.episodes.mean("l"),
         }
-        if self.evaluation is not None:
-            shared |= self.evaluation.take_columns()
         logger.logkvs(shared | self.row)
         logger.dumpkvs()
         self.row = None

@@ -97,6 +97,12 @@ def make_env(
         raise MissingDependency(
             f"environment {spec.id!r} cannot be used: {reason}"
         ) from error
+    except TypeError as error:
+        if "render_mode" not in (env_kwargs or {}):
+            raise
+        raise UserValueError(
+            f"environment {spec.id!r} cannot be drawn: {first_line(error)}"
+        ) from error
     except gym.error.Error as error:
         raise UserValueError(
             f"environment {spec.id!r} cannot be made: {first_line(error)}"

@@ -4,20 +4,30 @@ import os
 
 import numpy as np
 
+from baselines.common import mpi
 from baselines.common.errors import UserFileError, UserValueError
 from baselines.common.saving.checkpoints import list_manifests, read_files_of
 from baselines.common.saving.files import file_digest
 from baselines.common.saving.tensors import load_tensors, put_arrays, tensors_digest
 
-MODEL_FILE = "model.safetensors"  # of a run that came to its end, in its log folder
+# In a log folder: of a run that came to its end, and of its evaluations.
+MODEL_FILE = "model.safetensors"
+BEST_MODEL_FILE = "best_model.safetensors"
+
+
+def remove_models(folder) -> None:
+    """Removes the models of an earlier run in the same log folder."""
+    for name in MODEL_FILE, BEST_MODEL_FILE:
+        if mpi.rank == 0 and os.path.isfile(path := os.path.join(folder, name)):
+            os.unlink(path)
 
 
 def find_model(path) -> str:
     """Returns the file of a trained model.
 
     Args:
-        path: that file, or a log folder, whose ``model.safetensors`` it is, or as long
-            as there is none the newest undamaged checkpoint.
+        path: that file, or a log folder, whose ``model.safetensors`` it is, or if a
+            run has gone on since then the newest undamaged checkpoint.
 
     Raises:
         UserFileError: if there is none.
@@ -25,13 +35,17 @@ def find_model(path) -> str:
     path = os.path.expanduser(path)
     if not os.path.isdir(path):
         return path
-    if os.path.isfile(model := os.path.join(path, MODEL_FILE)):
-        return model
+    model = os.path.join(path, MODEL_FILE)
+    saved = os.path.getmtime(model) if os.path.isfile(model) else -np.inf
     for manifest in reversed(list_manifests(os.path.join(path, "checkpoints"))):
+        if os.path.getmtime(manifest) <= saved:
+            break
         data = f"{manifest.removesuffix('json')}safetensors"
         digest = read_files_of(manifest).get(os.path.basename(data))
         if digest and os.path.isfile(data) and file_digest(data) == digest:
             return data
+    if os.path.isfile(model):
+        return model
     raise UserFileError(
         f"there is no saved model at {path}, a folder with neither {MODEL_FILE} nor an "
         "undamaged checkpoint"
