@@ -150,10 +150,10 @@ def parse(argv) -> Settings:
     if "resume" in given:
         return parse_resume(given, words, argv)
     for name in ("alg", "env"):
-        for flag in [word.split("=")[0] for word in words]:
-            if hint := suggest_argument(flag, [f"--{name}"]):
-                raise UserValueError(f"unknown argument {flag}{hint}")
         if name not in given:
+            for flag in [word.split("=")[0] for word in words]:
+                if hint := suggest_argument(flag, [f"--{name}"]):
+                    raise UserValueError(f"unknown argument {flag}{hint}")
             raise UserValueError(f"--{name} is required; see --help")
     settings = Settings(**given)
     defaults = find(settings)
