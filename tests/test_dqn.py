@@ -486,7 +486,7 @@ def test_nothing_trained_is_said(capsys):
         (dict(prioritized_replay_beta_iters=0), "beta_iters has to be at least 1"),
         (dict(prioritized_replay_eps=-1), "prioritized_replay_eps has to be above 0"),
         (dict(prioritized_replay_eps=0), "prioritized_replay_eps has to be above 0"),
-        (dict(total_timesteps=1e6), "total_timesteps has to be an integer"),
+        (dict(total_timesteps=1e6 + 0.5), "total_timesteps has to be an integer"),
         (dict(hiddens=[True]), "each of hiddens has to be an integer, received True"),
         (dict(checkpoint_path="/dev/null/x"), "cannot write to /dev/null/x"),
         (dict(network=lambda: TWICE), "network has to build a new network at each"),

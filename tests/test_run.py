@@ -130,7 +130,7 @@ def test_model_of_another_algorithm_or_environment(capfd):
     whole = Path("model").read_bytes()
     Path("model").write_bytes(whole[: len(whole) // 2])
     assert "damaged" in error_of(capfd, [*CARTPOLE, "--load_path=model"])
-    save_tensors("model", {}, {"format": 3, "algorithm": "other"})
+    save_tensors("model", {}, {"format": 4, "algorithm": "other"})
     error = error_of(capfd, [*CARTPOLE, "--load_path=model"])
     assert "algorithm other" in error
 
