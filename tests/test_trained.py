@@ -185,11 +185,13 @@ def test_load_runs_no_code_that_a_file_names(trained, tmp_path, change, words):
         spaces.Box(np.array([-1, -np.inf]), np.array([0.1, np.inf]), dtype=np.float32),
         spaces.Discrete(3, start=-1),
         spaces.MultiDiscrete([2, 3], start=[1, 0]),
+        spaces.MultiBinary(3),
         spaces.MultiBinary([2, 2]),
     ],
 )
 def test_spaces_survive_a_file(space):
-    assert space_from_json(json.loads(json.dumps(space_to_json(space)))) == space
+    found = space_from_json(json.loads(json.dumps(space_to_json(space))))
+    assert found == space and str(found) == str(space)
 
 
 def test_huge_space_in_a_file_is_refused():

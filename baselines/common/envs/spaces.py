@@ -74,7 +74,8 @@ def space_to_json(space) -> dict:
         nvec, start = space.nvec.tolist(), space.start.tolist()
         return {"kind": kind, "nvec": nvec, "start": start, "dtype": str(space.dtype)}
     if isinstance(space, gym.spaces.MultiBinary):
-        return {"kind": kind, "n": list(space.shape)}
+        n = space.n if isinstance(space.n, int) else list(space.n)
+        return {"kind": kind, "n": n}
     shape, dtype = list(space.shape), str(space.dtype)
     low, high = (
         # One number says it for images, whose bounds are as large as they are.
