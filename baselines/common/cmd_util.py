@@ -45,12 +45,13 @@ def make_env(
 def common_arg_parser() -> argparse.ArgumentParser:
     """Returns a parser of what OpenAI Baselines' scripts share.
 
-    Arguments that are not given are None, or what they are in ``baselines.run``.
-    Videos are for the script to make, by a ``VecVideoRecorder``.
+    Arguments that are not given are None, or what they are in ``baselines.run``. Videos
+    are for the script to make, by a ``VecVideoRecorder``.
     """
     names = (
         *("env", "env_type", "seed", "alg", "num_timesteps", "network", "gamestate"),
         *("num_env", "reward_scale", "save_path", "log_path", "play"),
+        *("save_video_interval", "save_video_length"),
     )
     parser = argparse.ArgumentParser(allow_abbrev=False)
     cli.add_arguments(parser, {name: OWN[name] for name in names})
@@ -58,8 +59,6 @@ def common_arg_parser() -> argparse.ArgumentParser:
     parser.set_defaults(
         **{k: None if v is REQUIRED else v for k, v in defaults.items()}
     )
-    parser.add_argument("--save_video_interval", type=int, default=0)
-    parser.add_argument("--save_video_length", type=int, default=200)
     return parser
 
 
