@@ -1,3 +1,3 @@
 from baselines.common.lazy import learn_of
 
-__getattr__ = learn_of(__name__)
+__getattr__, __dir__ = learn_of(__name__)

@@ -25,7 +25,9 @@ def exports(package, **modules):
 
 
 def learn_of(package, *others):
-    """Returns a ``__getattr__`` for an algorithm's folder: it exports ``learn``.
+    """Returns ``__getattr__`` and ``__dir__`` of an algorithm's folder.
+
+    It exports ``learn``.
 
     Keras is imported when ``learn`` is asked for, not before.
 
@@ -41,7 +43,7 @@ def learn_of(package, *others):
             import_quietly("baselines.common.backend")
         return get(name)
 
-    return __getattr__
+    return __getattr__, lambda: [*sys.modules[package].__dict__, *names]
 
 
 def import_quietly(module):
