@@ -10,7 +10,7 @@ import pytest
 from baselines import logger
 from baselines.common import status
 from baselines.common.amounts import duration, short
-from baselines.common.episodes import EpisodeResults
+from baselines.common.episodes import EpisodeResults, ResultCollector
 from baselines.common.status import Clock, Status
 
 
@@ -120,3 +120,22 @@ def test_live_line_on_a_terminal(empty_folder):
     assert "| total_timesteps    | 500     |" in lines
     assert lines[0].startswith("training a2c for 500 agent steps in 1 CartPole-v1 on ")
     assert "trained a2c up to 500 agent steps in " in text
+
+
+def test_episodes_without_results_are_warned_of_once(capsys):
+    collector, infos = ResultCollector(), [{}, {}]
+    with logger.scoped_configure(None, ["stdout"]):
+        for _ in range(19):
+            assert collector.collect([True, True], infos) == []
+        assert "warning" not in capsys.readouterr().out
+        for _ in range(40):
+            collector.collect([True, True], infos)
+        assert capsys.readouterr().out.count("put a Monitor around each") == 1
+        # Lives of a game end without a result, but the game does not.
+        of_game, result = ResultCollector(), {"r": 1.0, "l": 2}
+        for _ in range(19):
+            of_game.collect([True, True], infos)
+        assert of_game.collect([True, False], [{"episode": result}, {}]) == [result]
+        for _ in range(40):
+            of_game.collect([True, True], infos)
+        assert capsys.readouterr().out == ""

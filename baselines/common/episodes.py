@@ -4,7 +4,36 @@ from collections import deque
 
 import numpy as np
 
+from baselines import logger
 from baselines.common.errors import UserValueError
+
+
+class ResultCollector:
+    """Takes the results of episodes out of infos; warns once if there are none."""
+
+    def __init__(self):
+        self.ends = 0  # None once there was a result, or the warning
+
+    def collect(self, dones, infos) -> list:
+        """Returns the results (``info["episode"]``) of a step.
+
+        Args:
+            dones, infos: of the step, as ``VecEnv.step_wait`` returned them.
+        """
+        results = [info["episode"] for info in infos if "episode" in info]
+        if results:
+            self.ends = None
+        elif self.ends is not None:
+            self.ends += int(np.sum(dones))
+            # A game of several lives has more ends than episodes.
+            if self.ends >= 20 * len(infos):
+                logger.warn(
+                    f"{self.ends} episodes have ended, but no info has their results, "
+                    "so there are no mean returns: put a Monitor around each "
+                    "environment, or a VecMonitor around all"
+                )
+                self.ends = None
+        return results
 
 
 class EpisodeResults:

@@ -6,6 +6,7 @@ import os
 import numpy as np
 from gymnasium import spaces
 
+from baselines.common.episodes import ResultCollector
 from baselines.common.prioritized_replay import PrioritizedReplayBuffer
 from baselines.common.replay_buffer import ReplayBuffer
 from baselines.common.saving.files import check_writable
@@ -69,6 +70,7 @@ class Player:
             sequence = np.random.SeedSequence([seed, 3])
             self.space.seed(int(sequence.generate_state(1)[0]))
         self.num_timesteps = 0
+        self.results = ResultCollector()
         self.obs = None
         self.actions = None
         # How often each Discrete action was taken since the last row of the log.
@@ -115,7 +117,7 @@ class Player:
             if infos[i].get("TimeLimit.truncated")
         }
         self.memory.add(self.actions, rewards, dones, self.obs, last_obs)
-        return [info["episode"] for info in infos if "episode" in info]
+        return self.results.collect(dones, infos)
 
     def get_state(self) -> dict:
         return {

@@ -6,6 +6,7 @@ import numpy as np
 from keras import ops
 
 from baselines.common import backend
+from baselines.common.episodes import ResultCollector
 
 
 class Rollout(NamedTuple):
@@ -41,6 +42,7 @@ class Runner:
         self.obs = None
         self.states = model.initial_state
         self.dones = np.zeros(env.num_envs, bool)
+        self.results = ResultCollector()
 
     def run(self) -> Rollout:
         """Takes ``nsteps`` steps and returns them."""
@@ -59,7 +61,7 @@ class Runner:
             next_obs, rewards, self.dones, infos = self.env.step(actions)
             self.obs = backend.to_device(next_obs)
             steps.append((obs, actions, rewards, self.dones, values, neglogps, masks))
-            episodes += [info["episode"] for info in infos if "episode" in info]
+            episodes += self.results.collect(self.dones, infos)
             ended = np.flatnonzero(self.dones)
             limits = [i for i in ended if infos[i].get("TimeLimit.truncated")]
             if limits:
