@@ -17,7 +17,7 @@ from baselines.common.declarations import (
     declared_arguments,
     describe_arguments,
 )
-from baselines.common.errors import UserTypeError, UserValueError, suggest_argument
+from baselines.common.errors import UserTypeError, UserValueError, suggest_name
 
 
 def example(
@@ -236,6 +236,7 @@ def test_words_that_are_nobodys_are_returned():
     ("given", "known", "hint"),
     [
         ("learning_rate", ["lr", "network"], "; it is called 'lr' here"),
+        ("MlpPolicy", ["cnn", "mlp"], "; it is called 'mlp' here"),
         ("--n-envs", ["--num_env"], "; it is called '--num_env' here"),
         ("--total_timesteps", ["--num_timesteps"], "it is called '--num_timesteps'"),
         # An algorithm without a lr.
@@ -245,7 +246,7 @@ def test_words_that_are_nobodys_are_returned():
     ],
 )
 def test_names_of_other_libraries_are_known(given, known, hint):
-    found = suggest_argument(given, known)
+    found = suggest_name(given, known)
     assert found.startswith(hint) or hint in found
     assert bool(found) == bool(hint)
 

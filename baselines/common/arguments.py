@@ -23,7 +23,7 @@ from baselines.common.errors import (
     UserTypeError,
     UserValueError,
     first_line,
-    suggest,
+    suggest_name,
 )
 from baselines.common.schedules import SCHEDULES, check_schedule
 
@@ -78,7 +78,7 @@ class Part(NamedTuple):
             if value in known:
                 return known[value]
             raise UserValueError(
-                f"unknown {self.kind} {value!r}{suggest(value, known)} (known: "
+                f"unknown {self.kind} {value!r}{suggest_name(value, known)} (known: "
                 f"{', '.join(known)}; one of your own: module:function)"
             )
         if not module or module.startswith("."):

@@ -10,7 +10,7 @@ from typing import Literal
 
 from baselines.common import mpi
 from baselines.common.declarations import REQUIRED, declared_arguments, names_of
-from baselines.common.errors import UserError, UserValueError, suggest_argument
+from baselines.common.errors import UserError, UserValueError, suggest_name
 
 
 class OneLineErrorParser(argparse.ArgumentParser):
@@ -63,9 +63,7 @@ def command(fn, argv=None):
         given, others = parser.parse_known_args(argv)
         if others:
             flag, flags = others[0].split("=")[0], [f"--{name}" for name in options]
-            raise UserValueError(
-                f"unknown argument {flag}{suggest_argument(flag, flags)}"
-            )
+            raise UserValueError(f"unknown argument {flag}{suggest_name(flag, flags)}")
         given = vars(given)
         for name, value in given.items():
             declared[name].check(value)

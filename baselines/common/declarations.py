@@ -21,7 +21,7 @@ from baselines.common.errors import (
     UserTypeError,
     UserValueError,
     suggest,
-    suggest_argument,
+    suggest_name,
 )
 
 REQUIRED = inspect.Parameter.empty
@@ -317,7 +317,7 @@ def check_arguments(fn, given) -> Arguments:
         if name not in declared and not free:
             raise UserTypeError(
                 f"neither {' nor '.join([f'{fn.__name__}()', *takers])} has an "
-                f"argument {name!r}{suggest_argument(name, declared)}"
+                f"argument {name!r}{suggest_name(name, declared)}"
             )
     for name, value in complete.items():
         if name not in declared:

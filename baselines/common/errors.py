@@ -41,8 +41,12 @@ class MovedModule(UserError, ModuleNotFoundError):
     """A module of OpenAI Baselines that is not here under its name."""
 
 
-# What arguments are called in Stable-Baselines3 and other libraries.
+# What arguments and networks are called in Stable-Baselines3 and other libraries.
 OUR_NAMES = {
+    "CnnLstmPolicy": "cnn_lstm",
+    "CnnPolicy": "cnn",
+    "MlpLstmPolicy": "lstm",
+    "MlpPolicy": "mlp",
     "algo": "alg",
     "clip_range": "cliprange",
     "env_id": "env",
@@ -62,11 +66,11 @@ OTHER_WAYS = {
 }
 
 
-def suggest_argument(name: str, known) -> str:
-    """Returns what ``suggest`` does, or what an argument of other libraries is here.
+def suggest_name(name: str, known) -> str:
+    """Returns what ``suggest`` does, or what a name of other libraries is here.
 
     Args:
-        name: that was given, such as ``learning_rate`` or ``--learning_rate``.
+        name: that was given, such as ``--learning_rate`` or ``MlpPolicy``.
         known: names that are right, alike with or without dashes.
     """
     plain = name.lstrip("-").replace("-", "_")

@@ -32,7 +32,7 @@ from baselines.common.errors import (
     UserTypeError,
     UserValueError,
     suggest,
-    suggest_argument,
+    suggest_name,
 )
 from baselines.common.saving.checkpoints import check_ranks, list_manifests
 from baselines.common.saving.files import check_writable
@@ -152,7 +152,7 @@ def parse(argv) -> Settings:
     for name in ("alg", "env"):
         if name not in given:
             for flag in [word.split("=")[0] for word in words]:
-                if hint := suggest_argument(flag, [f"--{name}"]):
+                if hint := suggest_name(flag, [f"--{name}"]):
                     raise UserValueError(f"unknown argument {flag}{hint}")
             raise UserValueError(f"--{name} is required; see --help")
     settings = Settings(**given)
@@ -162,7 +162,7 @@ def parse(argv) -> Settings:
     known, values, unknown = read_learn(settings, words, defaults)
     if unknown:
         flag, flags = unknown[0].split("=")[0], [f"--{x}" for x in (*OWN, *known)]
-        raise UserValueError(f"unknown argument {flag}{suggest_argument(flag, flags)}")
+        raise UserValueError(f"unknown argument {flag}{suggest_name(flag, flags)}")
     values["load_path"] = settings.load_path
     values["total_timesteps"] = settings.num_timesteps
     check_arguments(settings.learn, {**values, "env": None})
