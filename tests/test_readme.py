@@ -13,6 +13,7 @@ from toy_logs import write_log
 
 from baselines import evaluate, play, plot, report, run, runs
 from baselines.common import cli
+from baselines.common.arguments import NETWORK
 from baselines.common.declarations import declared_arguments
 from baselines.common.discovery import list_algorithms
 from baselines.common.errors import OUR_NAMES, UserFileError
@@ -236,7 +237,7 @@ def test_names_of_stable_baselines3_are_those_that_are_suggested():
     table = re.findall(r"^\| `(\w+)` \| `(\w+)` \|", page, re.M)
     assert dict(table) == OUR_NAMES
     declared = [declared_arguments(import_learn(name)) for name in list_algorithms()]
-    known = {name for arguments in [*declared, OWN] for name in arguments}
+    known = {name for names in [*declared, OWN, NETWORK.known()] for name in names}
     assert {ours for _, ours in table} <= known
 
 
