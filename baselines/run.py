@@ -6,9 +6,9 @@ An algorithm is any folder ``<name>/<name>.py`` with a function ``learn``;
 """
 
 import contextlib
+import importlib.util
 import os
 import shlex
-import signal
 import sys
 
 from baselines import logger
@@ -16,12 +16,15 @@ from baselines.common import cli, mpi
 from baselines.common.config import command_line, foreign_code
 from baselines.common.envs.make import build_env
 from baselines.common.envs.registry import find_env_type, find_spec
+from baselines.common.errors import FullDiskError, UserError
 from baselines.common.loading import TrainedEnv, rendered
 from baselines.common.saving.models import MODEL_FILE
 from baselines.common.settings import parse
+from baselines.common.signals import ignored_hangup
 from baselines.common.vec_env.vec_video_recorder import VecVideoRecorder
 from baselines.common.video import check_video
 from baselines.play import check_can_play, play
+from baselines.report import report
 
 EVAL_SEED = 5000  # added to the seed of a run
 
@@ -86,6 +89,7 @@ def train(settings):
         if path is not None:
             model.save(path)
         if settings.training:
+            write_report(logger.get_dir())
             print_next_steps(settings, os.path.expanduser(path))
     return model
 
@@ -124,18 +128,16 @@ def make_eval_env(settings):
     return env.make(num_env, (settings.seed + EVAL_SEED) % 2**32)
 
 
-@contextlib.contextmanager
-def ignored_hangup():
-    """Lets this process, and those that it starts, outlive their terminal."""
-    try:
-        before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    except ValueError:  # Only the main thread may.
-        yield
+def write_report(folder) -> None:
+    """Writes the ``report.html`` of a run, if matplotlib is installed."""
+    if mpi.rank > 0 or importlib.util.find_spec("matplotlib") is None:
         return
     try:
-        yield
-    finally:
-        signal.signal(signal.SIGHUP, before)
+        report([folder])
+    except FullDiskError:
+        raise
+    except UserError as error:
+        logger.warn(f"no report was written: {error}")
 
 
 def print_next_steps(settings, model_path) -> None:

@@ -10,6 +10,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
 
+import conftest
 import numpy as np
 import pytest
 from toy_logs import write_log
@@ -275,3 +276,15 @@ def test_browser_finds_no_error(trained):
     )
     assert "CONSOLE" not in shown.stderr
     assert "parsererror" not in shown.stdout and shown.stdout.count("<svg") == 3
+
+
+def test_each_run_ends_with_a_report(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(run, "write_report", conftest.write_report)
+    words = "--alg=a2c --env=CartPole-v1 --num_timesteps=500"
+    run.main([*words.split(), f"--log_path={tmp_path / 'log'}"])
+    assert "a2c on CartPole-v1" in (tmp_path / "log" / "report.html").read_text()
+    # A page of the user's own is left alone.
+    (tmp_path / "log" / "report.html").write_text("mine")
+    run.main([*words.split(), f"--log_path={tmp_path / 'log'}"])
+    assert "no report was written: " in capsys.readouterr().out
+    assert (tmp_path / "log" / "report.html").read_text() == "mine"
