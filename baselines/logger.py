@@ -65,12 +65,20 @@ class Logger:
         if self.folder is not None:
             os.makedirs(self.folder, exist_ok=True)
         if self.config is not None:
-            text = json.dumps(self.config, indent=2) + "\n"
-            replace_file(os.path.join(self.folder, "config.json"), text.encode())
+            self.write_config(self.config)
         self.outputs = {
             name: find_output(name)(self.folder, (state or {}).get(name))
             for name in self.formats
         }
+
+    def describe(self, make_config):
+        if self.config is None and self.folder is not None and mpi.rank == 0:
+            os.makedirs(self.folder, exist_ok=True)
+            self.write_config(make_config() | {"log_formats": self.formats})
+
+    def write_config(self, config):
+        text = json.dumps(config, indent=2) + "\n"
+        replace_file(os.path.join(self.folder, "config.json"), text.encode())
 
     def logkv(self, key, value):
         self.row[key] = value
@@ -87,9 +95,12 @@ class Logger:
             with report_full_disk(self.folder):
                 for output in self.outputs.values():
                     output.write_row(row)
+        self.clear()
+        return row
+
+    def clear(self):
         self.row.clear()
         self.counts.clear()
-        return row
 
     def log(self, *words, level=INFO):
         if level < self.level:
@@ -172,6 +183,20 @@ def logkvs(row):
 def dumpkvs():
     """Writes the row and starts the next; returns what was written."""
     return current.dumpkvs()
+
+
+def describe(make_config):
+    """Stores what a run is in ``config.json``, if ``configure`` was not given that.
+
+    Args:
+        make_config: function without arguments that returns JSON values.
+    """
+    current.describe(make_config)
+
+
+def clear():
+    """Forgets the row so far."""
+    current.clear()
 
 
 def getkvs():

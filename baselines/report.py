@@ -215,7 +215,7 @@ def show_settings(config) -> list:
     """Returns HTML of a run's settings: those of its command line, then the others."""
     settings = {**config.get("arguments", {}), **config.get("settings", {})}
     settings.pop("total_timesteps", None)  # which is num_timesteps
-    named = re.findall(r"(?<!\S)'?--(\w+)", config.get("command", ""))
+    named = re.findall(r"(?<!\S)'?--(\w+)", config.get("command") or "")
     given = [(name, value) for name, value in settings.items() if name in named]
     others = [(name, value) for name, value in settings.items() if name not in named]
     parts = []
@@ -269,7 +269,7 @@ def commands(run, config) -> list:
         resumed = "Train longer", [*resume, steps]
     own = foreign_code(config["arguments"])
     return [
-        resumed,
+        *([] if config.get("command", "") is None else [resumed]),
         ("Evaluate", [*python, "baselines.evaluate", folder, *own]),
         ("Play", [*python, "baselines.play", folder, *own]),
         plot_it,

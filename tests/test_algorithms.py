@@ -6,6 +6,7 @@
 import contextlib
 import csv
 import inspect
+import json
 import os
 import pickle
 import re
@@ -22,12 +23,15 @@ from baselines.common.declarations import declared_arguments
 from baselines.common.discovery import find_algorithm, find_defaults
 from baselines.common.envs import make_env, make_vec_env
 from baselines.common.errors import UserTypeError, UserValueError
+from baselines.common.evaluation import evaluate
+from baselines.common.loading import find_env
 from baselines.common.saving.checkpoints import list_manifests
 from baselines.common.saving.tensors import load_tensors
 from baselines.common.settings import parse
 from baselines.common.training import Run
-from baselines.common.vec_env import DummyVecEnv
+from baselines.common.vec_env import DummyVecEnv, VecMonitor
 from baselines.run import main
+from baselines.runs import list_runs
 
 ENV_TYPES = ("atari", "retro", "classic_control", "box2d", "mujoco", "toy_text")
 TIME_COLUMNS = {"fps", "time_elapsed"}
@@ -105,7 +109,7 @@ def test_divergence_stops_training(learn, small, make, log_folder):
 def test_learn_explains_its_arguments(learn):
     parameters = inspect.signature(learn).parameters
     shared = ["env", "network", "seed", "total_timesteps", "callback", "load_path"]
-    shared += ["checkpoint_interval", "resume", "precision"]
+    shared += ["checkpoint_interval", "resume", "precision", "on_update"]
     shared += ["eval_env", "eval_interval", "eval_episodes", "stop_at"]
     assert set(shared) <= set(parameters)
     env, network, *others, parts = parameters.values()
@@ -167,6 +171,70 @@ def test_callback_is_called_at_even_intervals_and_stops(learn, small, env_id):
     # The environment can be used afterwards.
     env.reset(seed=0)
     assert env.step(env.action_space.sample())[0].shape == env.observation_space.shape
+
+
+def test_on_update_adds_to_rows_and_stops(learn, small, make, log_folder):
+    seen = []
+
+    def on_update(run):
+        seen.append((run.num_timesteps, run.row is not None, len(run.new_episodes)))
+        assert run.model.predict(run.env.observation_space.sample()) is not None
+        assert run.episodes.count == sum(ended for *_, ended in seen)
+        if run.row is not None:
+            run.row["seen"] = len(seen)
+        logger.logkv("logged", len(seen))
+        return run.row is None and sum(has_row for _, has_row, _ in seen) == 2
+
+    with make() as env:
+        learn(
+            **small,
+            env=VecMonitor(env),
+            network="mlp",
+            total_timesteps=10_000,
+            on_update=on_update,
+        )
+        with_row = [i for i, (_, has_row, _) in enumerate(seen, 1) if has_row]
+        rows = read_rows(log_folder)
+        # A key lands in the row of its update.
+        assert [int(row["seen"]) for row in rows] == with_row == with_row[:2]
+        assert [int(row["logged"]) for row in rows] == with_row
+        assert [int(row["total_timesteps"]) for row in rows] == [
+            seen[i - 1][0] for i in with_row
+        ]
+        # What the last update logged, which has no row, is in that of no other run.
+        assert len(seen) == with_row[-1] + 1 and not logger.getkvs()
+
+
+def test_run_from_python_is_described_and_resumed(
+    alg, learn, small, env_id, tmp_path, capsys
+):
+    def train(folder, **others):
+        logger.configure(str(folder), ["csv"])
+        with make_vec_env(env_id, num_env=2, seed=0, log_dir=str(folder)) as env:
+            given = {**small, "checkpoint_interval": 64, "seed": 0, **others}
+            learn(**given, env=env, network="mlp", total_timesteps=256)
+
+    def stop_at_128(run):
+        return run.num_timesteps == 128
+
+    train(tmp_path / "whole")
+    train(tmp_path / "cut", on_update=stop_at_128)
+    cut = str(tmp_path / "cut")
+    (run,) = list_runs(cut)
+    assert (run.alg, run.env, run.seed, run.total_timesteps) == (alg, env_id, 0, 256)
+    assert run.state == "resumable"
+    with pytest.raises(SystemExit):
+        main([f"--resume={cut}"])
+    assert "it was started from Python" in capsys.readouterr().err
+    train(cut, resume=cut)
+    assert read_rows(cut) == read_rows(tmp_path / "whole")
+    assert read_episodes(cut) == read_episodes(tmp_path / "whole")
+    with open(f"{cut}/config.json") as file:
+        config = json.load(file)
+    assert [start["command"] for start in config["resumed"]] == [None]
+    assert list_runs(cut)[0].state == "finished"
+    with contextlib.closing(find_env(cut).make()) as env:
+        assert evaluate(baselines.load(cut), env, episodes=1)
 
 
 @contextlib.contextmanager

@@ -43,22 +43,21 @@ def algorithm(actions=ACTIONS, mpi=True):
     """
 
     def decorate(fn):
-        def train(name, given):
+        def train(module, given):
             arguments = check_arguments(learn, given)
             # As what it means here, so that a run is not resumed in another.
             precision = choose_precision(arguments.given["precision"])
             arguments.given["precision"] = precision
-            run = Run(learn, arguments, name)
+            run = Run(learn, arguments, module)
             values = {**arguments.values, "env": run.env, "seed": run.seed}
             values["network"].context = functools.partial(computing_in, precision)
             return fn(run, **{name: values[name] for name in own})
 
         @functools.wraps(fn)
         def learn(*positional, **keywords):
-            name = learn.__module__.rpartition(".")[2]
-            return train(name, by_name(positional, keywords))
+            return train(learn.__module__, by_name(positional, keywords))
 
-        learn.train = train  # for presets, which have other names
+        learn.train = train  # for presets, which are other modules
 
         learn.actions = tuple(actions)
         learn.mpi = mpi
@@ -85,13 +84,12 @@ def preset(base, **settings):
             if "<" in value.__qualname__:
                 raise TypeError(f"{name} has to be a function of a module, or text")
 
-    def train(name, given):
-        return base.train(name, settings | given)
+    def train(module, given):
+        return base.train(module, settings | given)
 
     @functools.wraps(base)
     def learn(*positional, **keywords):
-        name = learn.__module__.rpartition(".")[2]
-        return train(name, by_name(positional, keywords))
+        return train(learn.__module__, by_name(positional, keywords))
 
     changed = ", ".join(f"{name}={value!r}" for name, value in settings.items())
     learn.__doc__ = f"Preset of {base.__module__} with {changed}."

@@ -223,6 +223,12 @@ def run_arguments(
         "mean return at which training stops: of an evaluation, or without them of the "
         "last 100 episodes",
     ] = None,
+    on_update: Annotated[
+        Callable | None,
+        "called as on_update(run) after each update, before its row is written: "
+        "run.num_timesteps, run.row (a dict to add to, or None), run.episodes, "
+        "run.new_episodes, run.model; true stops training",
+    ] = None,
     precision: Annotated[
         Literal["float32", "bfloat16", "auto"],
         "numbers that networks compute with; auto is bfloat16 where the processor or "

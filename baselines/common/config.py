@@ -17,24 +17,44 @@ VERSIONS_OF = "tensorflow", "keras", "gymnasium", "ale-py", "stable-retro", "num
 KEYS = {  # beside format and arguments
     "settings": dict,
     "ranks": int,
-    "command": str,
+    "command": str | None,  # None for a run that was started from Python
     "resumed": list,
     "versions": dict,
     "log_formats": list,
 }
 
 
-def make_config(settings, argv) -> dict:
-    """Returns the content of ``config.json``; the logger adds its formats."""
+def make_config(settings, argv=None) -> dict:
+    """Returns the content of ``config.json``; the logger adds its formats.
+
+    Args:
+        settings: the ``Settings`` of the run.
+        argv: its command line; None for a run that was started from Python.
+    """
     return {
         "format": FORMAT,
         "arguments": settings.arguments,
         "settings": settings.learn_arguments,
         "ranks": mpi.size,
-        "command": command_line(argv),
+        "command": argv and command_line(argv),
         "resumed": [],
         "versions": versions(),
     }
+
+
+def add_start(config, argv, num_timesteps) -> None:
+    """Adds to the ``config.json`` of a run that it is resumed.
+
+    Args:
+        config: what ``read_config`` returned, which is changed.
+        argv: as in ``make_config``.
+        num_timesteps: agent steps that it is to have now; None for as many as before.
+    """
+    if num_timesteps is not None:
+        config["arguments"]["num_timesteps"] = num_timesteps
+        config["settings"]["total_timesteps"] = num_timesteps
+    command = argv and command_line(argv)
+    config["resumed"].append({"command": command, "versions": versions()})
 
 
 def read_config(folder, own) -> dict:
@@ -72,8 +92,10 @@ def is_config(config, own) -> bool:
     """Whether a JSON value has all that ``make_config`` makes, of the same types."""
     for name, value in config["arguments"].items():
         own[name].check(value)
-    settings = config["settings"]
-    if None in (config["arguments"][name] for name in ("env_type", "num_env", "seed")):
+    settings, needed = config["settings"], {"num_env", "seed"}
+    if config["command"] is not None:
+        needed.add("env_type")
+    if None in (config["arguments"][name] for name in needed):
         return False
     return (
         all(isinstance(config[key], kind) for key, kind in KEYS.items())

@@ -168,6 +168,6 @@ def find_env(path, env=None) -> TrainedEnv:
     same = env in (None, settings.get("env"))
     return TrainedEnv(
         spec=spec,
-        env_type=settings["env_type"] if same else find_env_type(spec),
+        env_type=(same and settings["env_type"]) or find_env_type(spec),
         gamestate=settings["gamestate"] if same else None,
     )

@@ -111,6 +111,16 @@ def mean(array) -> np.ndarray:
     return total / array.dtype.type(size)
 
 
+def check_same(settings) -> None:
+    """Raises UserValueError unless a dict is on every rank as on rank 0."""
+    for key, expected in broadcast(settings).items():
+        if settings.get(key) != expected:
+            raise UserValueError(
+                f"the MPI ranks need the same settings, but {key} is {expected} on "
+                f"rank 0 and {settings.get(key)} on rank {rank}"
+            )
+
+
 def wait() -> None:
     """Returns when every rank has called this."""
     if size > 1:

@@ -194,6 +194,8 @@ def find_state(folder, config, steps) -> str:
         started = os.path.getmtime(os.path.join(folder, "config.json"))
         if os.path.getmtime(path) >= started or not has_update_left(config, steps):
             return "finished"
+    if config.get("command", "") is None and not has_update_left(config, steps):
+        return "finished"  # Python's callers save models where they like.
     if list_manifests(os.path.join(folder, "checkpoints")):
         return "resumable"
     return "stopped"

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from baselines.common import arguments as arg
 from baselines.common import cli, mpi
-from baselines.common.config import command_line, make_config, read_config, versions
+from baselines.common.config import add_start, make_config, read_config
 from baselines.common.declarations import (
     REQUIRED,
     check_arguments,
@@ -339,6 +339,11 @@ def parse_resume(given, words, argv) -> Settings:
             f"settings from {path}; only --num_timesteps may change"
         )
     config = read_config(folder, OWN)
+    if config["command"] is None:
+        raise UserValueError(
+            f"cannot resume {folder} here: it was started from Python, where its "
+            f"environment is made; call learn(..., resume={folder!r}) there"
+        )
     settings = Settings(**config["arguments"])
     for name in ("alg", "env"):
         found, expected = getattr(settings, name), given.get(name)
@@ -357,9 +362,8 @@ def parse_resume(given, words, argv) -> Settings:
             )
     settings.resume, settings.play, settings.config = folder, False, config
     if steps is not None:
-        config["arguments"]["num_timesteps"] = settings.num_timesteps = steps
-        config["settings"]["total_timesteps"] = steps
-    config["resumed"].append({"command": command_line(argv), "versions": versions()})
+        settings.num_timesteps = steps
+    add_start(config, argv, steps)
     settings.learn_arguments = dict(config["settings"])
     if list_manifests(os.path.join(os.path.dirname(path), "checkpoints")):
         settings.learn_arguments["load_path"] = None  # Older than the checkpoint.

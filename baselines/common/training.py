@@ -22,17 +22,18 @@ from baselines.common.errors import (
 )
 from baselines.common.evaluation import make_evaluation
 from baselines.common.model import check_separate
+from baselines.common.python_config import config_of_call
 from baselines.common.saving.checkpoints import (
     Checkpoints,
     find_run_folder,
     list_manifests,
 )
 from baselines.common.saving.models import remove_models
+from baselines.common.signals import StopSignals
 from baselines.common.status import Clock, begin_status
 from baselines.common.updates import move_towards
 from baselines.common.vec_env.vec_env import is_resumable
 
-STOP_SIGNALS = signal.SIGINT, signal.SIGTERM
 NOT_RESUMABLE = (
     "a run in these environments cannot be resumed: their VecEnv, a wrapper of it, or "
     "a wrapper above the Recorder of an environment has no get_state()"
@@ -53,24 +54,31 @@ class Run:
     Args:
         learn: the function that was called.
         arguments: its ``Arguments``.
-        name: of the algorithm, or of its preset.
+        module: of the algorithm, or of its preset.
 
     Attributes:
         env: the VecEnv.
+        model: what is trained.
         seed: of this MPI rank.
         episodes: ``EpisodeResults``; with several ranks those of all, up to the update
             before.
+        new_episodes: results (``info["episode"]``) of this rank's episodes that ended
+            in this update.
         num_timesteps: agent steps at the end of this update, of all environments and
             ranks.
+        row: the row of the log that this update has, as a dict that can be added to;
+            None if it has none.
         stop: whether training ends after this update.
     """
 
-    def __init__(self, learn, arguments, name):
-        self.name = name
+    def __init__(self, learn, arguments, module):
+        self.module = module
+        self.name = name = module.rpartition(".")[2]
         self.arguments = arguments
         given = arguments.given
         self.total_timesteps = given["total_timesteps"]
         self.resume = given["resume"]
+        self.on_update = given["on_update"]
         self.load_path = given["load_path"]
         if mpi.size > 1 and not learn.mpi:
             raise UserValueError(
@@ -95,10 +103,9 @@ class Run:
         self.num_timesteps = self.previous_timesteps = 0
         self.previous_episodes = 0
         self.row = None
-        self.status = None
+        self.model = self.status = None
         self.stop = False
-        self.signal = 0  # none yet
-        self.old_handlers = {}
+        self.signals = StopSignals()
 
     def load(self, model, target=None) -> None:
         """Loads the saved model of ``load_path``, if there is one.
@@ -130,15 +137,22 @@ class Run:
             UserError: if no update fits into ``total_timesteps``, or there is no such
                 run, or it does not fit this one.
         """
+        self.model = model
         self.batch_size = mpi.size * self.env.num_envs * nsteps
         self.num_updates = count_updates(self.total_timesteps, self.batch_size)
         model.arguments = self.arguments.for_model
         folder = logger.get_dir()
         interval = self.arguments.given["checkpoint_interval"]
-        self.checkpoint_interval = interval if folder else 0
+        self.checkpoint_interval = interval = interval if folder else 0
         description = model.description | self.arguments.fixed
         description["num_envs"] = self.env.num_envs
-        self.check_agreement(description)
+        mpi.check_same(
+            description
+            | {
+                "total_timesteps": self.total_timesteps,
+                "checkpoint_interval (0 without a log folder)": interval,
+            }
+        )
         if self.evaluation is not None:
             self.evaluation.start(model, folder)
             parts["evaluation"] = self.evaluation
@@ -174,6 +188,7 @@ class Run:
         """Opens the log of a new run."""
         if not self.total_timesteps:
             return  # A model is loaded, nothing more.
+        logger.describe(lambda: config_of_call(self))
         logger.open_files()
         if logger.get_dir():
             self.checkpoints.remove_all()
@@ -198,6 +213,7 @@ class Run:
             logger.log(f"{folder} has no checkpoint yet: starting from its beginning")
             return
         self.num_timesteps, old_total = found
+        logger.describe(lambda: config_of_call(self, folder))
         logger.log(f"resuming {folder} at {self.num_timesteps} of {total} agent steps")
         if self.num_timesteps == self.num_updates * self.batch_size:
             logger.log("It is finished; a larger --num_timesteps trains it longer.")
@@ -208,33 +224,15 @@ class Run:
                 "done."
             )
 
-    def check_agreement(self, description) -> None:
-        """Raises UserValueError unless rank 0 of MPI trains the same, and as long."""
-        mine = {
-            **description,
-            "total_timesteps": self.total_timesteps,
-            "checkpoint_interval (0 without a log folder)": self.checkpoint_interval,
-        }
-        for key, expected in mpi.broadcast(mine).items():
-            if mine.get(key) != expected:
-                raise UserValueError(
-                    f"the MPI ranks need the same settings, but {key} is {expected} on "
-                    f"rank 0 and {mine.get(key)} on rank {mpi.rank}"
-                )
-
     def __enter__(self):
         if self.checkpoint_interval:
-            for number in STOP_SIGNALS:
-                try:
-                    self.old_handlers[number] = signal.signal(number, self._on_signal)
-                except ValueError:
-                    break  # Only the main thread may; elsewhere signals are not ours.
+            self.signals.catch()
         return self
 
     def __exit__(self, kind, error, traceback):
-        for number, handler in self.old_handlers.items():
-            signal.signal(number, handler)
+        self.signals.release()
         if self.status is not None:
+            logger.clear()  # What was added after the last row belongs to no other run.
             self.status.close()
         if self.status is not None and error is None:
             logger.log(
@@ -247,11 +245,6 @@ class Run:
             if manifests := list_manifests(folder) if self.checkpoint_interval else []:
                 where = f"the last good checkpoint is {manifests[-1]}"
             error.args = (f"{error}; {where}",)
-
-    def _on_signal(self, number, frame):
-        if self.signal == signal.SIGINT == number:
-            raise KeyboardInterrupt
-        self.signal = number
 
     def updates(self):
         """Yields ``nupdates``, from 1, and ``num_timesteps`` of each update to be made.
@@ -280,10 +273,9 @@ class Run:
 
     def add_episodes(self, results) -> None:
         """Takes the results (``info["episode"]``) of episodes that ended."""
-        if mpi.size == 1:
+        self.new_episodes += results
+        if mpi.size == 1:  # With more, those of all ranks when the update ends.
             self.episodes.extend(results)
-        else:
-            self.new_episodes += results  # Those of all ranks, when the update ends.
 
     def episodes_due(self, print_freq) -> bool:
         """Whether an update has a row each ``print_freq`` episodes.
@@ -326,11 +318,13 @@ class Run:
             score = self.evaluation.run(self.num_timesteps)
             self.row = (self.row or {}) | self.evaluation.columns
             self.start_time += time.perf_counter() - start  # not in fps
-        ranks = mpi.gather((self.new_episodes, bool(self.stop), self.signal))
+        if self.on_update is not None and self.on_update(self):
+            self.stop = True
+        ranks = mpi.gather((self.new_episodes, bool(self.stop), self.signals.number))
         if mpi.size > 1:
             self.previous_episodes = self.episodes.count
-        for new_episodes, _, _ in ranks:
-            self.episodes.extend(new_episodes)
+            for new_episodes, _, _ in ranks:
+                self.episodes.extend(new_episodes)
         self.new_episodes = []
         self.stop = any(stop for _, stop, _ in ranks)
         # It may have reached one rank alone, or one later than the others.

@@ -1,0 +1,37 @@
+"""The ``config.json`` of a run that was started from Python."""
+
+import os
+
+from baselines.common import cli
+from baselines.common.config import add_start, make_config, read_config
+from baselines.common.declarations import is_json
+from baselines.common.envs.registry import find_env_type
+from baselines.common.settings import OWN, Settings
+
+
+def config_of_call(run, resumed=None) -> dict:
+    """Returns JSON values that describe a call of ``learn()``.
+
+    Args:
+        run: its ``Run``.
+        resumed: its log folder, if it had begun before.
+    """
+    if resumed and os.path.isfile(os.path.join(resumed, "config.json")):
+        config = read_config(resumed, OWN)
+        add_start(config, None, run.total_timesteps)
+        return config
+    spec = getattr(run.env, "spec", None)
+    known, given = cli.of_text(run.arguments.declared), run.arguments.given
+    plain = {name: x for name, x in given.items() if name in known and is_json(x)}
+    settings = Settings(
+        alg=run.module.rpartition(".")[0].removeprefix("baselines.") or run.module,
+        env=type(run.env.unwrapped).__name__ if spec is None else spec.id,
+        env_type=None if spec is None else find_env_type(spec),
+        seed=run.seed,
+        num_timesteps=run.total_timesteps,
+        network=plain.get("network"),
+        num_env=run.env.num_envs,
+    )
+    left_out = {"env", "eval_env", "seed", "resume"}
+    settings.learn_arguments = {k: v for k, v in plain.items() if k not in left_out}
+    return make_config(settings)
