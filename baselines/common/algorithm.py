@@ -2,6 +2,8 @@
 
 import functools
 import inspect
+from collections.abc import Callable
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 
 from gymnasium import spaces
 
@@ -20,7 +22,25 @@ BY_POSITION = "env", "network"  # All other arguments are keywords.
 ACTIONS = spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary, spaces.Box
 
 
-def algorithm(actions=ACTIONS, mpi=True):
+Own = ParamSpec("Own")
+Model = TypeVar("Model", covariant=True)
+
+
+class Learn(Protocol[Own, Model]):
+    """What editors are told of a ``learn()``: its own arguments, and that others fit.
+
+    Those of its parts depend on what is given, and editors cannot add those of ``Run``.
+    """
+
+    @overload
+    def __call__(self, *args: Own.args, **kwargs: Own.kwargs) -> Model: ...
+    @overload
+    def __call__(self, env: Any, network: Any, **kwargs: Any) -> Model: ...
+
+
+def algorithm(
+    actions=ACTIONS, mpi=True
+) -> Callable[[Callable[Concatenate[Any, Own], Model]], Learn[Own, Model]]:
     """Returns a decorator that makes a function the ``learn()`` of an algorithm.
 
     The function is written as ``def learn(run, *, env: Env, network: Network, ...)``,
@@ -72,7 +92,7 @@ def algorithm(actions=ACTIONS, mpi=True):
     return decorate
 
 
-def preset(base, **settings):
+def preset(base: Learn[Own, Model], **settings) -> Learn[Own, Model]:
     """Returns an algorithm's ``learn`` with other defaults.
 
     A function of a module, such as ``values=quantiles``, becomes the text that names
