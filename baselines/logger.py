@@ -26,6 +26,7 @@ from baselines.common.saving.files import (
     replace_file,
     report_full_disk,
 )
+from baselines.common.saving.log_folder import lock_folder, remove_run_files
 from baselines.common.tables import read_table
 
 DEBUG, INFO, WARN, ERROR, DISABLED = 10, 20, 30, 40, 50  # levels of text
@@ -37,7 +38,8 @@ class Logger:
     Args:
         folder: where files go, or None for none.
         formats: names, as ``find_output`` takes them.
-        config: JSON values, written to ``config.json`` before the first output.
+        config: JSON values of a run, written to ``config.json`` before the first
+            output; files of an earlier run in the folder are removed.
 
     Attributes:
         level: text of lower levels is left out; with DISABLED, rows are too.
@@ -47,7 +49,7 @@ class Logger:
         self.folder = folder
         self.formats = formats if mpi.rank == 0 else []
         self.config = config if mpi.rank == 0 else None
-        self.outputs = None
+        self.outputs = self.lock = None
         self.closed_at = None
         self.level = INFO
         self.row = {}
@@ -58,13 +60,19 @@ class Logger:
 
         Args:
             state: from ``get_state``, if files are truncated to it and continued.
+
+        Raises:
+            UserFileError: if another process is writing to the folder.
         """
         if self.outputs is not None:
             return
         state = state or self.closed_at
         if self.folder is not None:
             os.makedirs(self.folder, exist_ok=True)
+            self.lock = lock_folder(self.folder) if mpi.rank == 0 else None
         if self.config is not None:
+            if state is None:
+                remove_run_files(self.folder)
             self.write_config(self.config)
         self.outputs = {
             name: find_output(name)(self.folder, (state or {}).get(name))
@@ -73,7 +81,7 @@ class Logger:
 
     def describe(self, make_config):
         if self.config is None and self.folder is not None and mpi.rank == 0:
-            os.makedirs(self.folder, exist_ok=True)
+            self.open()
             self.write_config(make_config() | {"log_formats": self.formats})
 
     def write_config(self, config):
@@ -126,6 +134,8 @@ class Logger:
         for output in outputs.values():
             with contextlib.suppress(OSError):
                 output.close()
+        if self.lock is not None:
+            os.close(self.lock)
 
 
 current = Logger(None, ["stdout"])

@@ -18,8 +18,8 @@ from baselines.common.envs.make import build_env
 from baselines.common.envs.registry import find_env_type, find_spec
 from baselines.common.errors import FullDiskError, UserError
 from baselines.common.loading import TrainedEnv, rendered
+from baselines.common.parsing import parse
 from baselines.common.saving.models import MODEL_FILE
-from baselines.common.settings import parse
 from baselines.common.signals import ignored_hangup
 from baselines.common.vec_env.vec_video_recorder import VecVideoRecorder
 from baselines.common.video import check_video
@@ -89,8 +89,9 @@ def train(settings):
         if path is not None:
             model.save(path)
         if settings.training:
-            write_report(logger.get_dir())
             print_next_steps(settings, os.path.expanduser(path))
+    if settings.training:
+        write_report(logger.get_dir())
     return model
 
 
@@ -137,14 +138,15 @@ def write_report(folder) -> None:
     except FullDiskError:
         raise
     except UserError as error:
-        logger.warn(f"no report was written: {error}")
+        print(f"no report was written: {error}")
 
 
 def print_next_steps(settings, model_path) -> None:
     """Prints where things are, and commands to continue."""
     python = shlex.quote(sys.executable)
-    place = shlex.join([logger.get_dir(), *foreign_code(settings.arguments)])
-    resume = command_line([f"--resume={logger.get_dir()}"])
+    own = foreign_code(settings.arguments)
+    place = shlex.join([logger.get_dir(), *own])
+    resume = command_line([f"--resume={logger.get_dir()}", *own])
     resume = resume.replace("python", python, 1)
     launcher = f"mpiexec -n {mpi.size} " if mpi.size > 1 else ""
     command = command_of_model(settings.config["command"], model_path)

@@ -18,7 +18,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.env_util import make_atari_env
 from stable_baselines3.common.vec_env import SubprocVecEnv, VecFrameStack
 
-from baselines.common.settings import parse
+from baselines.common.parsing import parse
 from benchmarks import sb3
 
 ROW_INTERVAL = 16_000  # agent steps

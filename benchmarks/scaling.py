@@ -27,8 +27,8 @@ from baselines.common import cli, mpi
 from baselines.common.config import versions
 from baselines.common.envs.make import build_env, make_vec_env
 from baselines.common.errors import MissingDependency, UserValueError
+from baselines.common.parsing import parse
 from baselines.common.saving.files import check_writable
-from baselines.common.settings import parse
 from benchmarks.options import parse_options
 from benchmarks.rates import Clock, rate_of_env
 from benchmarks.tables import markdown

@@ -37,8 +37,8 @@ from baselines.common.config import versions
 from baselines.common.envs.make import build_env
 from baselines.common.errors import UserValueError
 from baselines.common.mpi import available_cores
+from baselines.common.parsing import parse
 from baselines.common.saving.files import check_writable
-from baselines.common.settings import parse
 from baselines.common.vec_env import VecEnvWrapper
 from benchmarks.options import parse_options
 from benchmarks.peers import find_peers

@@ -25,9 +25,9 @@ from baselines.common.envs import make_env, make_vec_env
 from baselines.common.errors import UserTypeError, UserValueError
 from baselines.common.evaluation import evaluate
 from baselines.common.loading import find_env
+from baselines.common.parsing import parse
 from baselines.common.saving.checkpoints import list_manifests
 from baselines.common.saving.tensors import load_tensors
-from baselines.common.settings import parse
 from baselines.common.training import Run
 from baselines.common.vec_env import DummyVecEnv, VecMonitor
 from baselines.run import main

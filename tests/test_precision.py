@@ -11,9 +11,9 @@ from baselines.common import backend, machine, precision
 from baselines.common.errors import UserValueError
 from baselines.common.layers import dense
 from baselines.common.model import build_network
+from baselines.common.parsing import parse
 from baselines.common.policies import Policy
 from baselines.common.precision import choose_precision, computing_in
-from baselines.common.settings import parse
 
 IMAGE = spaces.Box(0, 255, (36, 36, 1), np.uint8)
 

@@ -17,7 +17,8 @@ from baselines.common.arguments import NETWORK
 from baselines.common.declarations import declared_arguments
 from baselines.common.discovery import list_algorithms
 from baselines.common.errors import OUR_NAMES, UserFileError
-from baselines.common.settings import OWN, parse
+from baselines.common.parsing import parse
+from baselines.common.settings import OWN
 from benchmarks import chaos, throughput
 from benchmarks.options import parse_options
 

@@ -285,6 +285,6 @@ def test_each_run_ends_with_a_report(tmp_path, monkeypatch, capsys):
     assert "a2c on CartPole-v1" in (tmp_path / "log" / "report.html").read_text()
     # A page of the user's own is left alone.
     (tmp_path / "log" / "report.html").write_text("mine")
-    run.main([*words.split(), f"--log_path={tmp_path / 'log'}"])
+    run.main(["--resume=log", "--num_timesteps=1000"])
     assert "no report was written: " in capsys.readouterr().out
     assert (tmp_path / "log" / "report.html").read_text() == "mine"

@@ -319,7 +319,7 @@ def test_two_checkpoints_are_kept():
 def test_new_run_in_an_old_folder_has_its_own_checkpoints(whole):
     cut_run()
     with killed_after(60):
-        run.main(f"{CARTPOLE} --log_path=cut --seed=1".split())
+        run.main(f"{CARTPOLE} --log_path=cut --overwrite --seed=1".split())
     assert [Path(path).stem for path in list_manifests("cut/checkpoints")] == [
         "000000000510"
     ]

@@ -16,8 +16,8 @@ import baselines
 from baselines import __main__ as commands
 from baselines import run
 from baselines.common.errors import UserTypeError
+from baselines.common.parsing import parse
 from baselines.common.saving.tensors import load_tensors, save_tensors
-from baselines.common.settings import parse
 from baselines.play import play
 
 CARTPOLE = ["--alg=a2c", "--env=CartPole-v1"]
@@ -120,7 +120,7 @@ def test_mistake_gives_one_line_and_no_files(capfd, arguments, words):
 
 
 def test_model_of_another_algorithm_or_environment(capfd):
-    run.main([*CARTPOLE, "--num_timesteps=10", "--save_path=model"])
+    run.main([*CARTPOLE, "--num_timesteps=10", "--save_path=model", "--log_path=first"])
     capfd.readouterr()
     acrobot = ["--alg=a2c", "--env=Acrobot-v1", "--load_path=model"]
     assert "observation Box(4,)" in error_of(capfd, acrobot)

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from baselines.common.errors import UserValueError
-from baselines.common.settings import parse
+from baselines.common.parsing import parse
 from benchmarks import study, tables
 from benchmarks.study import RUNS, Study
 

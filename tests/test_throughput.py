@@ -10,7 +10,7 @@ import pytest
 
 from baselines import logger
 from baselines.common.errors import UserValueError
-from baselines.common.settings import parse
+from baselines.common.parsing import parse
 from benchmarks import throughput
 from benchmarks.peers import AlePeer, PeerProgram, check_comparable
 from benchmarks.rates import Clock

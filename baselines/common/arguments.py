@@ -38,6 +38,10 @@ class MayChange:
     """Marks an argument that may have another value when a run is resumed."""
 
 
+class WrittenPath:
+    """Marks the path of something that is written."""
+
+
 class Part(NamedTuple):
     """Marks an argument that names a function, whose arguments ``learn()`` takes too.
 
@@ -281,6 +285,7 @@ CheckpointFreq = Annotated[
 CheckpointPath = Annotated[
     Path | None,
     MayChange,
+    WrittenPath,
     Needs("checkpoint_freq"),
     "folder in which the best model so far is saved as best.safetensors; None for "
     "memory only",

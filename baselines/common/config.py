@@ -12,7 +12,7 @@ import baselines
 from baselines.common import mpi
 from baselines.common.errors import UserFileError, UserValueError
 
-FORMAT = 4
+FORMAT = 5
 VERSIONS_OF = "tensorflow", "keras", "gymnasium", "ale-py", "stable-retro", "numpy"
 KEYS = {  # beside format and arguments
     "settings": dict,
@@ -111,12 +111,16 @@ def foreign_code(arguments) -> list:
     Args:
         arguments: of ``baselines.run``, by name.
     """
-    marks = {"alg": ".", "env": ":", "network": ":"}
     return [
         f"--{name}={arguments[name]}"
-        for name, mark in marks.items()
-        if mark in str(arguments[name])
+        for name in ("alg", "env", "network")
+        if is_foreign(name, arguments[name])
     ]
+
+
+def is_foreign(name, value) -> bool:
+    """Whether the value of an argument that names code is not of this package."""
+    return ("." if name == "alg" else ":") in str(value)
 
 
 def command_line(argv) -> str:

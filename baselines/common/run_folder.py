@@ -20,6 +20,7 @@ from baselines.common.curves import (
 )
 from baselines.common.errors import UserError, UserValueError
 from baselines.common.saving.checkpoints import list_manifests
+from baselines.common.saving.log_folder import is_locked
 from baselines.common.saving.models import MODEL_FILE
 
 # Files that a run writes, as others in its folder, such as pictures, say nothing of it.
@@ -39,8 +40,9 @@ class RunFolder(NamedTuple):
         last_return: mean return of the last 100 episodes, or of those there were.
         best_return: the best mean return of 100 episodes in a row.
         changed: when its log last changed.
-        state: ``finished`` (there is a model, and nothing is left to train),
-            ``resumable`` (there are checkpoints) or ``stopped`` (neither).
+        state: ``running`` (a process is writing to the folder), ``finished`` (there
+            is a model, and nothing is left to train), ``resumable`` (there are
+            checkpoints) or ``stopped`` (neither).
     """
 
     folder: str
@@ -186,6 +188,8 @@ def find_state(folder, config, steps) -> str:
         config: of ``check_config``.
         steps: agent steps so far, or None.
     """
+    if is_locked(folder):
+        return "running"
     path = config.get("arguments", {}).get("save_path")
     path = os.path.expanduser(path or os.path.join(folder, MODEL_FILE))
     if config and os.path.isfile(path):

@@ -190,6 +190,7 @@ class Run:
             return  # A model is loaded, nothing more.
         logger.describe(lambda: config_of_call(self))
         logger.open_files()
+        mpi.wait()  # until rank 0 has removed the files of an earlier run
         if logger.get_dir():
             self.checkpoints.remove_all()
             remove_models(logger.get_dir())

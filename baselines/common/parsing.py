@@ -1,0 +1,244 @@
+"""The command line of ``baselines.run``, read and checked before anything is built."""
+
+import contextlib
+import os
+import secrets
+
+from baselines.common import arguments as arg
+from baselines.common import cli, mpi
+from baselines.common.config import make_config
+from baselines.common.declarations import (
+    REQUIRED,
+    check_arguments,
+    declared_arguments,
+)
+from baselines.common.discovery import (
+    find_algorithm,
+    find_defaults,
+    import_learn,
+    list_algorithms,
+)
+from baselines.common.envs.make import SCALED_REWARDS, make_env
+from baselines.common.envs.registry import (
+    GAMES,
+    check_env_type,
+    find_env_type,
+    find_spec,
+)
+from baselines.common.envs.spaces import is_image
+from baselines.common.errors import (
+    UserTypeError,
+    UserValueError,
+    suggest,
+    suggest_name,
+)
+from baselines.common.resuming import parse_resume
+from baselines.common.saving.files import check_writable
+from baselines.common.saving.log_folder import check_unused
+from baselines.common.settings import OWN, Settings
+
+# Arguments of learn() that are not the algorithm's own but come from those below.
+SHARED = {
+    "env",
+    "eval_env",
+    "network",
+    "seed",
+    "total_timesteps",
+    "load_path",
+    "resume",
+}
+
+
+def parse(argv) -> Settings:
+    """Reads and checks a command line before anything is built.
+
+    The arguments of ``learn()`` are, each overriding the one before: those of its
+    signature, of the algorithm's ``defaults.py`` for the kind of environment, and of
+    the command line.
+
+    Raises:
+        UserError: for a mistake.
+        SystemExit: after the help, if that is asked for.
+    """
+    if {"--help", "-h"} & set(argv):
+        print_help([word for word in argv if word not in ("--help", "-h")])
+    given, words = cli.read(OWN, argv)
+    if "resume" in given:
+        return parse_resume(given, words, argv)
+    for name in ("alg", "env"):
+        if name not in given:
+            for flag in [word.split("=")[0] for word in words]:
+                if hint := suggest_name(flag, [f"--{name}"]):
+                    raise UserValueError(f"unknown argument {flag}{hint}")
+            raise UserValueError(f"--{name} is required; see --help")
+    settings = Settings(**given)
+    defaults = find(settings)
+    check_own(settings)
+    settings.learn = import_learn(find_algorithm(settings.alg))
+    known, values, unknown = read_learn(settings, words, defaults)
+    if unknown:
+        flag, flags = unknown[0].split("=")[0], [f"--{x}" for x in (*OWN, *known)]
+        raise UserValueError(f"unknown argument {flag}{suggest_name(flag, flags)}")
+    values["load_path"] = settings.load_path
+    values["total_timesteps"] = settings.num_timesteps
+    check_arguments(settings.learn, {**values, "env": None})
+    if settings.seed is None:
+        settings.seed = mpi.broadcast(secrets.randbelow(2**31))
+    if values.get("precision") == "auto":
+        # Here, because it imports Keras. A run is resumed in what it meant.
+        from baselines.common.precision import choose_precision
+
+        values["precision"] = choose_precision("auto")
+    settings.network, settings.learn_arguments = values["network"], values
+    settings.config = make_config(settings, argv)
+    return settings
+
+
+def find(settings) -> dict:
+    """Finds algorithm and environment; returns the algorithm's defaults for it."""
+    module = find_algorithm(settings.alg)
+    settings.spec = find_spec(settings.env)
+    if settings.env_type is None:
+        settings.env_type = find_env_type(settings.spec)
+    else:
+        check_env_type(settings.env_type)
+    defaults = find_defaults(module, settings.env_type)
+    of_env = defaults.pop("env", {})
+    for key in of_env.keys() - {"num_env"}:
+        raise UserTypeError(
+            f"{settings.alg}'s defaults.{settings.env_type}() sets env[{key!r}], but "
+            "what an algorithm needs of an environment is num_env"
+        )
+    if settings.num_env is None:
+        settings.num_env = of_env.get("num_env", 1)
+    return defaults
+
+
+def usual_network(settings) -> str:
+    """Returns the name of the usual network for an environment's observations."""
+    if settings.env_type in GAMES:
+        return "cnn"
+    env = make_env(settings.spec, settings.env_type, gamestate=settings.gamestate)
+    with contextlib.closing(env):
+        return "cnn" if is_image(env.observation_space) else "mlp"
+
+
+def read_learn(settings, words, defaults):
+    """Reads the arguments of ``learn()``, and of its parts such as the network.
+
+    Args:
+        settings: the Settings so far.
+        words: the words of the command line that are not of ``baselines.run``.
+        defaults: of the algorithm for this kind of environment.
+
+    Returns:
+        what is declared of the arguments that can be given, all values by name, and
+        the words that are nobody's.
+    """
+    declared = declared_arguments(settings.learn)
+    known = cli.of_text({k: v for k, v in declared.items() if k not in SHARED})
+    given, _ = cli.read(known, words)
+    if settings.network is not None:
+        given["network"] = settings.network
+    if "network" not in given.keys() | defaults or defaults.keys() - declared.keys():
+        defaults = {"network": usual_network(settings), **defaults}
+    for name, argument in declared.items():
+        if part := argument.marker(arg.Part):
+            usual = defaults.get(name, given.get(name, argument.default))
+            used = given.get(name, usual)
+            takes = declared_arguments(part.find(used))
+            if used != usual:  # Defaults for the usual network are for no other.
+                others = declared_arguments(part.find(usual)).keys() - declared.keys()
+                defaults = {k: v for k, v in defaults.items() if k not in others}
+            known = cli.of_text(takes) | known
+    check_names(settings, known, defaults)
+    found, unknown = cli.read(known, words)
+    values = {name: argument.default for name, argument in known.items()}
+    preset = getattr(settings.learn, "settings", {})  # also arguments of parts
+    values |= {name: value for name, value in preset.items() if name in known}
+    return known, values | defaults | given | found, unknown
+
+
+def check_names(settings, known, defaults) -> None:
+    """Raises UserTypeError for names that clash or that ``defaults.py`` cannot set."""
+    for name in known.keys() & OWN.keys():
+        raise UserTypeError(
+            f"{settings.alg} or its network has an argument {name!r}, but --{name} is "
+            "an argument of baselines.run; rename it"
+        )
+    for key, value in defaults.items():
+        place = f"{settings.alg}'s defaults.{settings.env_type}() sets {key!r}"
+        if key not in known and key != "network":
+            raise UserTypeError(
+                f"{place}, which learn() does not take{suggest(key, known)}"
+            )
+        if callable(value):
+            raise UserTypeError(
+                f"{place} to a function, but a run's settings are stored as text; name "
+                "it instead, as the command line would"
+            )
+
+
+def print_help(words) -> None:
+    """Prints what there is to give, in as much detail as the other words allow."""
+    parser = cli.OneLineErrorParser(
+        prog="python -m baselines.run",
+        description="Train an agent by reinforcement learning, save it, play it.",
+        epilog=f"algorithms: {', '.join(list_algorithms())}\n"
+        "--alg=ALG --help shows an algorithm's own arguments; with --env and "
+        "--network, also\ntheir defaults and the network's.",
+        add_help=True,
+    )
+    cli.add_arguments(parser, OWN)
+    given, words = cli.read(OWN, words)
+    if "alg" in given:
+        settings = Settings(**{"env": None, **given})
+        defaults = {} if settings.env is None else find(settings)
+        settings.learn = import_learn(find_algorithm(settings.alg))
+        declared = declared_arguments(settings.learn)
+        own = cli.of_text({k: v for k, v in declared.items() if k not in SHARED})
+        cli.add_arguments(parser, own, defaults, f"arguments of {settings.alg}")
+        given = cli.read(own, words)[0] | {"network": settings.network}
+        if settings.env is not None and settings.network is None:
+            given["network"] = defaults.get("network") or usual_network(settings)
+        for name, argument in declared.items():
+            used = given.get(name) or defaults.get(name, argument.default)
+            if (part := argument.marker(arg.Part)) and used is not REQUIRED:
+                takes = cli.of_text(declared_arguments(part.find(used)))
+                takes = {k: v for k, v in takes.items() if k not in declared}
+                title = f"arguments of the {part.kind} {used}"
+                cli.add_arguments(parser, takes, defaults, title)
+    parser.parse_args(["--help"])
+
+
+def check_own(settings) -> None:
+    """Raises if an argument cannot be used with the others or on this machine."""
+    for name, value in settings.arguments.items():
+        OWN[name].check(value)
+    if settings.save_path is not None:
+        path = os.path.abspath(os.path.expanduser(settings.save_path))
+        if os.path.isdir(path):
+            raise UserValueError(f"--save_path has to name a file; {path} is a folder")
+        check_writable(os.path.dirname(path))
+    if settings.env_type in SCALED_REWARDS and settings.reward_scale != 1.0:
+        raise UserValueError(
+            "--reward_scale would change nothing: rewards of "
+            f"{settings.env_type} environments are divided by the deviation of "
+            "returns; leave it out"
+        )
+    usual = OWN["save_video_length"].default
+    if settings.save_video_length != usual and not settings.save_video_interval:
+        raise UserValueError("--save_video_length needs --save_video_interval")
+    if not settings.training:
+        if settings.log_path is not None:
+            raise UserValueError(
+                "--log_path is for training, but --num_timesteps is 0; leave it out"
+            )
+        return
+    folder = settings.log_path or os.environ.get("OPENAI_LOGDIR")
+    if settings.overwrite and folder is None:
+        raise UserValueError(
+            "--overwrite needs the folder of the run that is replaced, --log_path"
+        )
+    if folder is not None and not settings.overwrite:
+        check_unused(folder)

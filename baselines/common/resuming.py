@@ -1,0 +1,138 @@
+"""The settings of a run that is resumed, from its ``config.json``.
+
+Such a file may be somebody else's. Code outside this package that it names is only
+imported, and files outside the log folder are only written, if the command line names
+them again.
+"""
+
+import os
+
+from baselines.common import cli
+from baselines.common.arguments import Part, WrittenPath
+from baselines.common.config import (
+    add_start,
+    command_line,
+    is_foreign,
+    read_config,
+)
+from baselines.common.declarations import declared_arguments
+from baselines.common.discovery import find_algorithm, import_learn
+from baselines.common.envs.registry import find_spec
+from baselines.common.errors import UserValueError
+from baselines.common.saving.checkpoints import check_ranks, list_manifests
+from baselines.common.settings import OWN, Settings
+
+
+def parse_resume(given, words, argv) -> Settings:
+    """Returns the Settings of a run to resume.
+
+    Args:
+        given: arguments of ``baselines.run`` on the command line.
+        words: the other words of it.
+        argv: all of it.
+    """
+    folder, steps = given["resume"], given.get("num_timesteps")
+    if steps == 0:
+        raise UserValueError("--num_timesteps=0 trains nothing, so nothing is resumed")
+    config = read_config(folder, OWN)
+    if config["command"] is None:
+        raise UserValueError(
+            f"cannot resume {folder} here: it was started from Python, where its "
+            f"environment is made; call learn(..., resume={folder!r}) there"
+        )
+    settings = Settings(**config["arguments"])
+    settings.learn_arguments = dict(config["settings"])
+    stored = config["settings"] | config["arguments"]
+    check_named_again(stored, given, argv, ("alg", "env"))
+    settings.learn = import_learn(find_algorithm(settings.alg))
+    settings.spec = find_spec(settings.env)
+    declared = declared_arguments(settings.learn)
+    parts = [name for name, x in declared.items() if x.marker(Part)]
+    paths = [name for name, x in declared.items() if WrittenPath in x.markers]
+    known = cli.of_text({name: declared[name] for name in [*parts, *paths]})
+    again, words = cli.read(known, words)
+    again |= given
+    allowed = {"resume", "num_timesteps", "alg", "env", "save_path", *known}
+    words = [*words, *(f"--{name}" for name in sorted(again.keys() - allowed))]
+    if words:
+        raise UserValueError(
+            f"{words[0].split('=')[0]} cannot be given with --resume, which takes all "
+            f"settings from {os.path.join(folder, 'config.json')}; only "
+            "--num_timesteps may change"
+        )
+    preset = settings.learn.settings  # of an algorithm that was named
+    own = [name for name in parts if stored.get(name) != preset.get(name)]
+    check_named_again(stored, again, argv, own)
+    settings.save_path = path_to_write("save_path", stored, again)
+    for name in paths:
+        settings.learn_arguments[name] = path_to_write(name, stored, again)
+    if list_manifests(os.path.join(os.path.expanduser(folder), "checkpoints")):
+        settings.learn_arguments["load_path"] = None  # Older than the checkpoint.
+    check_ranks(folder, config["ranks"])
+    check_formats(folder, config["log_formats"])
+    settings.resume, settings.play, settings.config = folder, False, config
+    if steps is not None:
+        settings.num_timesteps = settings.learn_arguments["total_timesteps"] = steps
+    add_start(config, argv, steps)
+    return settings
+
+
+def check_named_again(stored, again, argv, names) -> None:
+    """Raises UserValueError unless code is named as in the run to resume.
+
+    Args:
+        stored: settings of the run, by name.
+        again: those of the command line.
+        argv: all of it.
+        names: of the settings to check.
+    """
+    for name in names:
+        found, expected = stored.get(name), again.get(name)
+        if expected not in (None, found):
+            raise UserValueError(
+                f"cannot resume {again['resume']}: its {name} is {found}, not "
+                f"{expected}"
+            )
+        if expected is None and is_foreign(name, found):
+            command = command_line([*argv, f"--{name}={found}"])
+            raise UserValueError(
+                f"cannot resume {again['resume']}: its {name} is {found}, which is "
+                "code outside this package; to have it imported, name it again: "
+                f"{command}"
+            )
+
+
+def path_to_write(name, stored, again):
+    """Returns the path of that setting, None if the log folder has to do.
+
+    Args:
+        name: of the setting.
+        stored: settings of the run, by name.
+        again: those of the command line.
+    """
+    path = again.get(name, stored.get(name))
+    folder = os.path.realpath(os.path.expanduser(again["resume"]))
+    if path is None or name in again:
+        return path
+    place = os.path.realpath(os.path.expanduser(path))
+    if os.path.commonpath([folder, place]) == folder:
+        return path
+    print(f"nothing will be written to {path} without --{name}={path}")
+    return None
+
+
+def check_formats(folder, formats) -> None:
+    """Raises UserValueError for formats of the log that are code of others.
+
+    Args:
+        folder: of the log.
+        formats: in which it was written.
+    """
+    chosen = os.environ.get("OPENAI_LOG_FORMAT", "").split(",")
+    named = [name.strip() for name in chosen]
+    for name in formats:
+        if ":" in str(name) and name not in named:
+            raise UserValueError(
+                f"{folder} was logged by {name}, which is code outside this package; "
+                f"to have it imported, set OPENAI_LOG_FORMAT={name}"
+            )

@@ -1,0 +1,160 @@
+"""Log folders: no run is lost to another, and no file outside them to a resumed one."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from baselines import logger, run, runs
+from baselines.common.errors import UserFileError
+
+SHORT = "--alg=a2c --env=CartPole-v1 --num_timesteps=200 --seed=0"
+
+
+@pytest.fixture(autouse=True)
+def in_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("OPENAI_LOGDIR", raising=False)
+
+
+def train(words):
+    run.main([*SHORT.split(), *words.split()])
+
+
+def error_of(capsys, words):
+    """Returns what a command line is refused with."""
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as ended:
+        run.main(words.split())
+    assert ended.value.code == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    return line
+
+
+def contents(folder):
+    paths = (path for path in Path(folder).rglob("*") if path.is_file())
+    return {str(path): path.read_bytes() for path in paths}
+
+
+def test_used_folder_is_refused_and_replaced_when_asked(capsys, monkeypatch):
+    train("--log_path=log --num_env=2")
+    Path("log/notes.txt").write_text("mine")
+    kept = contents("log")
+    error = error_of(capsys, f"{SHORT} --log_path=log")
+    assert "log has a run already (config.json, progress.csv, ...)" in error
+    assert "--resume=log" in error and "--overwrite" in error
+    monkeypatch.setenv("OPENAI_LOGDIR", "log")
+    assert "log has a run already" in error_of(capsys, SHORT)
+    monkeypatch.delenv("OPENAI_LOGDIR")
+    # Neither a mistake nor a look at the model costs anything.
+    error_of(capsys, f"{SHORT} --log_path=log --overwrite --lr=much")
+    run.main([*SHORT.split()[:3], "--num_timesteps=0", "--load_path=log"])
+    assert contents("log") == kept
+    train("--log_path=log --overwrite")
+    assert Path("log/notes.txt").read_text() == "mine"
+    # The second environment's file was of the run before.
+    assert [path.name for path in Path("log").glob("*.monitor.csv")] == [
+        "0.0.monitor.csv"
+    ]
+
+
+def test_overwrite_needs_a_folder(capsys):
+    assert "--overwrite needs" in error_of(capsys, f"{SHORT} --overwrite")
+    assert os.listdir() == []
+
+
+@pytest.fixture
+def live():
+    """A process that trains in the folder log until it is killed."""
+    words = f"{SHORT} --log_path=log --checkpoint_interval=100 --log_interval=1"
+    words = words.replace("200", "100_000_000")
+    command = [sys.executable, "-m", "baselines.run", *words.split()]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        for line in process.stdout:
+            if "total_timesteps" in line and line.split()[3] == "200":
+                break
+        os.kill(process.pid, signal.SIGSTOP)
+        yield process
+        process.kill()
+
+
+def test_folder_of_a_live_run_is_refused(live, capsys):
+    error = error_of(capsys, "--resume=log")
+    assert "another run is writing to" in error
+    assert "another run is writing" in error_of(
+        capsys, f"{SHORT} --log_path=log --overwrite"
+    )
+    logger.configure("log", ["csv"])
+    with pytest.raises(UserFileError, match="another run is writing to"):
+        logger.logkv("x", 1) or logger.dumpkvs()
+    logger.configure("other", [])
+    (found,) = runs.list_runs("log")
+    assert found.state == "running"
+    live.kill()
+    live.wait()
+    (found,) = runs.list_runs("log")
+    assert found.state == "resumable"
+    steps = found.num_timesteps + 50
+    run.main(["--resume=log", f"--num_timesteps={steps}"])
+    (found,) = runs.list_runs("log")
+    assert found.state == "finished"
+
+
+NETWORK = """
+import keras
+
+print("imported")
+
+
+def one_layer(width: int = 8):
+    return keras.Sequential([keras.layers.Dense(width)])
+"""
+
+
+def edit_config(**values):
+    path = Path("log/config.json")
+    config = json.loads(path.read_text())
+    for level in config["arguments"], config["settings"]:
+        level |= {key: values[key] for key in level.keys() & values.keys()}
+    path.write_text(json.dumps(config))
+
+
+def test_code_of_others_is_named_again_to_resume(capsys, monkeypatch):
+    Path("my_module_1.py").write_text(NETWORK)
+    monkeypatch.syspath_prepend(os.getcwd())
+    train("--log_path=log --network=my_module_1:one_layer")
+    assert "--network=my_module_1:one_layer" in Path("log/log.txt").read_text()
+    sys.modules.pop("my_module_1")
+    more = "--resume=log --num_timesteps=400"
+    error = error_of(capsys, more)
+    assert "my_module_1:one_layer, which is code outside this package" in error
+    assert f"baselines.run {more} --network=my_module_1:one_layer" in error
+    assert "my_module_1" not in sys.modules
+    error = error_of(capsys, f"{more} --network=mlp")
+    assert "its network is my_module_1:one_layer, not mlp" in error
+    run.main(f"{more} --network=my_module_1:one_layer".split())
+    for name, value in (
+        ("network", "subprocess:getoutput"),
+        ("env", "my_module_1:CartPole-v1"),
+        ("alg", "my_module_1.alg"),
+    ):
+        before = json.loads(Path("log/config.json").read_text())["arguments"][name]
+        edit_config(**{name: value})
+        error = error_of(capsys, "--resume=log --num_timesteps=600")
+        assert f"its {name} is {value}, which is code outside" in error
+        edit_config(**{name: before})
+
+
+def test_resumed_run_writes_to_its_folder_alone(capsys):
+    train("--log_path=log --save_path=outside")
+    Path("outside").write_bytes(b"precious")
+    run.main(["--resume=log", "--num_timesteps=400"])
+    assert "nothing will be written to outside" in capsys.readouterr().out
+    assert Path("outside").read_bytes() == b"precious"
+    assert Path("log/model.safetensors").is_file()
+    run.main(["--resume=log", "--num_timesteps=600", "--save_path=outside"])
+    assert Path("outside").read_bytes() != b"precious"
