@@ -15,6 +15,7 @@ from baselines.common import cli, mpi
 from baselines.common.errors import UserValueError
 from baselines.common.evaluation import play_steps
 from baselines.common.loading import find_env
+from baselines.common.vec_env.vec_env import VecEnvWrapper
 from baselines.common.vec_env.vec_video_recorder import draw
 from baselines.common.video import Video, check_video
 
@@ -50,7 +51,7 @@ def play_run(
             play(model, vec_env, episodes, deterministic)
         else:
             with Video(video, trained_env.steps_per_second) as file:
-                play(model, vec_env, episodes or 1, deterministic, file)
+                play(model, FilmedVecEnv(vec_env, file), episodes or 1, deterministic)
 
 
 def check_can_play(env_type) -> None:
@@ -70,7 +71,7 @@ def check_can_play(env_type) -> None:
         )
 
 
-def play(model, env, episodes=None, deterministic=False, video=None) -> None:
+def play(model, env, episodes=None, deterministic=False) -> None:
     """Lets a model play and prints the score of each episode.
 
     Args:
@@ -78,19 +79,33 @@ def play(model, env, episodes=None, deterministic=False, video=None) -> None:
         env: a VecEnv of one environment that renders itself.
         episodes: how many; None for as many as there are until Ctrl-C.
         deterministic: whether to take the most likely or best actions.
-        video: a ``Video`` that takes the frame after each step, which at an end is the
-            first of the next episode.
     """
     played = itertools.count(1)
     with contextlib.suppress(KeyboardInterrupt):
         for _, infos in play_steps(model, env, deterministic):
-            if video is not None:
-                video.add(draw(env))
             if "episode" in infos[0]:
                 number, result = next(played), infos[0]["episode"]
                 print(f"game {number}: score {result['r']:g}, {result['l']} steps")
                 if number == episodes:
                     return
+
+
+class FilmedVecEnv(VecEnvWrapper):
+    """Adds to a ``Video`` each state in which it is acted, and the last of episodes."""
+
+    def __init__(self, venv, video):
+        super().__init__(venv)
+        self.video = video
+
+    def step_async(self, actions):
+        self.video.add(draw(self.venv))
+        self.venv.step_async(actions)
+
+    def step_wait(self):
+        *results, infos = self.venv.step_wait()
+        if "terminal_frame" in infos[0]:
+            self.video.add(infos[0]["terminal_frame"])
+        return *results, infos
 
 
 def main(argv=None):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from conftest import import_learn
 from gymnasium import spaces
+from toy_envs import CounterEnv
 
 import baselines
 from baselines import evaluate, logger, play, run
@@ -17,6 +18,8 @@ from baselines.common.envs.spaces import space_from_json, space_to_json
 from baselines.common.errors import UserError, UserFileError, UserValueError
 from baselines.common.evaluation import evaluate as evaluate_model
 from baselines.common.saving.tensors import load_tensors, save_tensors
+from baselines.common.vec_env import DummyVecEnv
+from baselines.common.video import TerminalFrame
 
 OBS = np.random.default_rng(0).normal(size=(6, 4)).astype(np.float32)
 
@@ -289,8 +292,21 @@ def test_play_writes_a_video(trained, tmp_path, capsys, name):
         frames = list(reader.iter_data())
     assert frames[0].shape[:2] == (400, 600)
     # In a GIF, frames that look the same are one.
-    assert len(frames) == steps or (path.suffix == ".gif" and 1 < len(frames) < steps)
+    shown = steps + 1  # the first state, and the one after each step
+    assert len(frames) == shown or (path.suffix == ".gif" and 1 < len(frames) < shown)
     assert np.ptp(frames[0]) > 100  # a pole on a white ground
+
+
+def test_video_has_the_first_and_the_last_state_of_an_episode():
+    class Frames(list):
+        add = list.append
+
+    env = TerminalFrame(CounterEnv(terminate_after=2))
+    venv = play.FilmedVecEnv(DummyVecEnv([lambda: env]), video=Frames())
+    venv.reset()
+    for _ in range(3):
+        venv.step([0])
+    assert [frame.max() for frame in venv.video] == [0, 1, 2, 0]
 
 
 def test_play_without_a_display_names_the_video(trained, monkeypatch, capsys):

@@ -2,6 +2,7 @@
 
 import os
 
+import gymnasium as gym
 import numpy as np
 
 from baselines.common.errors import MissingDependency, UserValueError
@@ -25,6 +26,16 @@ def check_video(path) -> None:
             "videos need imageio, which is not installed: pip install -e '.[video]'"
         ) from None
     check_writable(os.path.dirname(os.path.abspath(os.path.expanduser(path))))
+
+
+class TerminalFrame(gym.Wrapper):
+    """Draws the last state of an episode, which a VecEnv resets at once, to info."""
+
+    def step(self, action):
+        obs, reward, terminated, truncated, info = self.env.step(action)
+        if terminated or truncated:
+            info = {**info, "terminal_frame": self.env.render()}
+        return obs, reward, terminated, truncated, info
 
 
 class Video:

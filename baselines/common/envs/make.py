@@ -25,6 +25,7 @@ from baselines.common.vec_env import (
     VecNormalize,
 )
 from baselines.common.vec_env.gymnasium_vec_env import GymnasiumVecEnv
+from baselines.common.video import TerminalFrame
 
 FRAME_STACK = {"atari": 4, "retro": 4}  # by environment type
 SCALED_REWARDS = {"mujoco"}  # environment types, as in OpenAI Baselines
@@ -73,7 +74,8 @@ def make_env(
             f"gamestate is for retro games, such as Airstriker-Genesis-v0; {spec.id} "
             f"is of type {env_type}, received gamestate {gamestate!r}"
         )
-    if (env_kwargs or {}).get("render_mode") == "rgb_array":
+    drawn = (env_kwargs or {}).get("render_mode") == "rgb_array"
+    if drawn:
         # So that pygame does not look for a screen.
         os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
     try:
@@ -119,7 +121,7 @@ def make_env(
         env = wrap_deepmind_retro(env, **wrapper_kwargs or {})
     if reward_scale != 1.0:
         env = gym.wrappers.TransformReward(env, lambda reward: reward_scale * reward)
-    return env
+    return TerminalFrame(env) if drawn else env
 
 
 def make_vec_env(
