@@ -148,7 +148,8 @@ def draw(panels, x, y, references=(), title=None, size=(7, 4)):
     axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
     styles = list(itertools.product(["-", "--", ":"], plot_util.COLORS))
     for axis, name, curves in zip(axes, x, panels):
-        longest = max(xs[-1] for seeds in curves.values() for xs, _, _ in seeds)
+        # Of several seeds, as far as all go.
+        longest = max(min(xs[-1] for xs, *_ in seeds) for seeds in curves.values())
         scale = 1e6 if longest >= 1e6 and name in ("steps", "frames") else 1
         for i, (label, seeds) in enumerate(curves.items()):
             line, color = styles[i % len(styles)]
@@ -162,7 +163,7 @@ def draw(panels, x, y, references=(), title=None, size=(7, 4)):
         axis.set(xlabel="million " * (scale > 1) + X_UNITS[name])
         axis.set_xlim(0, 1.02 * longest / scale)
         axis.grid(alpha=0.3)
-        axis.locator_params(axis="x", nbins=9 // len(panels))
+        axis.locator_params(axis="x", nbins=int(1.3 * size[0] / len(panels)))
         if scale == 1 and name != "minutes":
             axis.xaxis.set_major_formatter("{x:,.0f}")
     axes[0].set(ylabel=y)

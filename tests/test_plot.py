@@ -178,6 +178,12 @@ def test_references_and_millions_of_steps():
     assert labels(figure) == ["p", "r Pong dqn", "solved"]
 
 
+def test_axis_ends_where_the_mean_of_seeds_does():
+    write_log(Path("a"), [1.0] * 2)
+    write_log(Path("b"), [1.0] * 9, seed=1)
+    assert plot(["a", "b"], "c.png").axes[0].get_xlim() == (0, 204)
+
+
 @pytest.mark.parametrize("header", ["", "x,y\n"])
 def test_reference_of_two_columns(header):
     write_log(Path("log"), [1.0, 2.0])
