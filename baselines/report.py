@@ -102,7 +102,7 @@ def one_run(results) -> str:
     if has_episodes(result):
         pictures.append(("Returns of episodes", draw_histogram(result.monitor.r)))
     parts = [
-        paragraph(" · ".join(facts(run))),
+        paragraph(" · ".join(facts(run, result))),
         paragraph(run.folder),
         show_pictures(pictures),
         *show_settings(config),
@@ -139,13 +139,14 @@ def several_runs(results) -> str:
     return make_page(f"{len(runs)} runs", parts)
 
 
-def facts(run) -> list:
+def facts(run, result) -> list:
     """Returns in words how far a run is, and how good."""
     words = [f"{run.steps} agent steps"]
     if run.seconds:
         words.append(time_of(run))
         words.append(f"{(run.num_timesteps or 0) / run.seconds:,.0f} agent steps/s")
-    words.append(f"mean return of the last 100 episodes {to_text(run.last_return)}")
+    count = min(len(known(result.monitor.r)), 100) if has_episodes(result) else 100
+    words.append(f"mean return of the last {count} episodes {to_text(run.last_return)}")
     if run.best_return is not None:
         words.append(f"best {to_text(run.best_return)}")
     return [*words, run.state]
@@ -189,14 +190,19 @@ def draw_histogram(returns):
     figure = Figure(SIZE, layout="constrained")
     axis = figure.subplots()
     edges = np.histogram_bin_edges(returns, 30)
-    for values, name, color in (
-        (returns, f"all {len(returns):,}", "0.7"),
-        (returns[-100:], f"last {len(returns[-100:])}", plot_util.COLORS[0]),
-    ):
+    whole = np.all(returns == np.round(returns))
+    if len(returns) and whole and np.ptp(returns) < 60:
+        # A bar for each score, as bars of uneven numbers of scores look like gaps.
+        edges = np.arange(returns.min() - 0.5, returns.max() + 1)
+    shown = {f"all {len(returns):,}": (returns, "0.7")}
+    if len(returns) > 100:
+        shown["last 100"] = returns[-100:], plot_util.COLORS[0]
+    for name, (values, color) in shown.items():
         weights = np.full(len(values), 100 / max(len(values), 1))
         style = {"label": name, "color": color, "alpha": 0.6}
         axis.hist(values, edges, weights=weights, **style)
     axis.set(xlabel="return", ylabel="% of the episodes")
+    axis.locator_params(axis="x", nbins=7, steps=[1, 2, 5, 10], integer=whole)
     axis.legend()
     axis.grid(alpha=0.3)
     return figure

@@ -88,7 +88,9 @@ def test_page_of_a_run_says_all_about_it(trained):
     assert re.search(
         r"400 of 400 agent steps · \d+ s · [\d,]+ agent steps/s", page.text
     )
-    assert re.search(r"last 100 episodes [\d.]+ · finished", page.text)
+    (episodes,) = [x.read_text().count("\n") - 2 for x in folder.glob("*.monitor.csv")]
+    assert f"mean return of the last {episodes} episodes " in page.text
+    assert " · finished" in page.text
     config = json.loads((folder / "config.json").read_text())
     given = [name for name, *_ in page.rows[:6]]
     assert given == ["alg", "env", "seed", "num_timesteps", "log_path", "lr"]
@@ -192,6 +194,9 @@ def test_histogram_has_all_and_the_last_episodes():
     assert [bar.get_height() for bar in every if bar.get_height()] == [75, 25]
     assert [bar.get_height() for bar in last if bar.get_height()] == [100]
     assert last[-1].get_height() == 100
+    assert {round(bar.get_width(), 6) for bar in every} == {1}  # for each whole score
+    (only,) = draw_histogram(np.array([0.5, 1, 100])).axes[0].containers
+    assert len(only) == 30
 
 
 def test_nothing_in_a_file_becomes_html():
