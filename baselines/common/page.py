@@ -21,6 +21,7 @@ svg { max-width: 100%; height: auto; background: white; border-radius: 4px; }
 table { border-collapse: collapse; }
 th, td { padding: .2em .8em .2em 0; text-align: left; white-space: nowrap;
   font-variant-numeric: tabular-nums; border-bottom: 1px solid var(--line); }
+td:nth-child(2):last-child { white-space: normal; } /* Other tables scroll. */
 pre { padding: .5em; border: 1px solid var(--line); border-radius: 4px;
   margin: .2em 0 1em; user-select: all; white-space: pre-wrap; }
 summary { cursor: pointer; }
