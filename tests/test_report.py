@@ -11,6 +11,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import conftest
+import cv2
 import numpy as np
 import pytest
 from toy_logs import write_log
@@ -269,18 +270,24 @@ def test_browser_finds_no_error(trained):
     browser = next(filter(None, map(shutil.which, BROWSERS)), None)
     if browser is None:
         pytest.skip("no chromium is installed")
-    folder, _ = trained
+    write_log(Path("logs/a"), [1.0, 3.0])
+    write_log(Path("logs/b"), [4.0], alg="a2c")
+    report(["logs"])
     options = "--headless --no-sandbox --disable-gpu --enable-logging=stderr --dump-dom"
-    address = (folder / "report.html").as_uri()
-    shown = subprocess.run(
-        [browser, *options.split(), address],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=True,
-    )
-    assert "CONSOLE" not in shown.stderr
-    assert "parsererror" not in shown.stdout and shown.stdout.count("<svg") == 3
+    options += " --window-size=1200,900 --screenshot=shown.png"
+    for path, count in (trained[0] / "report.html", 3), (Path("report.html"), 2):
+        shown = subprocess.run(
+            [browser, *options.split(), path.absolute().as_uri()],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=True,
+        )
+        assert "CONSOLE" not in shown.stderr
+        assert "parsererror" not in shown.stdout
+        assert (shown.stdout.count("<svg"), "<table" in shown.stdout) == (count, True)
+        blue = np.array([178, 114, 0])  # of the first curve; OpenCV has BGR
+        assert np.all(cv2.imread("shown.png") == blue, axis=-1).sum() > 100
 
 
 def test_each_run_ends_with_a_report(tmp_path, monkeypatch, capsys):

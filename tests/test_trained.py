@@ -1,8 +1,12 @@
 """What is done with trained models: loaded, evaluated, played, filmed."""
 
+import itertools
 import json
 import os
+import re
 import shutil
+import subprocess
+import sys
 
 import gymnasium as gym
 import numpy as np
@@ -17,6 +21,7 @@ from baselines.common import cli
 from baselines.common.envs.spaces import space_from_json, space_to_json
 from baselines.common.errors import UserError, UserFileError, UserValueError
 from baselines.common.evaluation import evaluate as evaluate_model
+from baselines.common.evaluation import play_steps
 from baselines.common.saving.tensors import load_tensors, save_tensors
 from baselines.common.vec_env import DummyVecEnv
 from baselines.common.video import TerminalFrame
@@ -316,6 +321,57 @@ def test_play_without_a_display_names_the_video(trained, monkeypatch, capsys):
     with pytest.raises(SystemExit):
         cli.command(play.play_run, [str(trained)])
     assert "--video=FILE.mp4" in capsys.readouterr().err
+
+
+@pytest.fixture
+def screen(tmp_path, monkeypatch):
+    """A screen in memory: returns a function that returns its pixels."""
+    if shutil.which("Xvfb") is None:
+        pytest.skip("no Xvfb is installed")
+    words = f"Xvfb -displayfd 1 -screen 0 1280x1024x24 -fbdir {tmp_path}"
+    server = subprocess.Popen(words.split(), stdout=subprocess.PIPE, text=True)
+    monkeypatch.delenv("SDL_VIDEODRIVER", raising=False)
+    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+    monkeypatch.delenv("MUJOCO_GL", raising=False)
+    monkeypatch.setenv("DISPLAY", f":{server.stdout.readline().strip()}")
+    pixels = 1280 * 1024 * 4
+    yield lambda: (tmp_path / "Xvfb_screen0").read_bytes()[-pixels:]
+    server.terminate()
+    server.wait()
+    server.stdout.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("env_id", "package"),
+    [
+        ("CartPole-v1", "pygame"),
+        ("PongNoFrameskip-v4", "ale_py"),
+        ("HalfCheetah-v5", "mujoco"),
+    ],
+)
+def test_run_plays_in_a_window_until_ctrl_c(env_id, package, screen, monkeypatch):
+    pytest.importorskip(package)
+    pictures = []
+
+    def steps_until_ctrl_c(*arguments):
+        for results in itertools.islice(play_steps(*arguments), 20):
+            pictures.append(screen())
+            yield results
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(play, "play_steps", steps_until_ctrl_c)
+    run.main(["--alg=ppo2", f"--env={env_id}", "--num_timesteps=0", "--play"])
+    assert len(pictures) == 20 and any(pictures[-1]) and len(set(pictures)) > 10
+
+
+@pytest.mark.slow
+def test_command_plays_in_a_window(trained, screen):
+    pytest.importorskip("pygame")
+    command = [sys.executable, "-m", "baselines.play", trained, "--episodes=2"]
+    played = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert re.fullmatch(r"(game \d: score \d+, \d+ steps\n){2}", played.stdout)
+    assert "Traceback" not in played.stderr
 
 
 def test_logger_is_not_written_by_loading(trained, tmp_path):
