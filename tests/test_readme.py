@@ -1,6 +1,7 @@
 """Commands and Python of README and docs run as they stand there."""
 
 import re
+import runpy
 import shlex
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from conftest import import_learn
 from gymnasium import spaces
 from toy_logs import write_log
 
-from baselines import evaluate, play, plot, report, run, runs
+from baselines import evaluate, logger, play, plot, report, run, runs
 from baselines.common import cli
 from baselines.common.arguments import NETWORK
 from baselines.common.declarations import declared_arguments
@@ -23,7 +24,11 @@ from benchmarks import chaos, throughput
 from benchmarks.options import parse_options
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted(ROOT.glob("docs/*.md")),
+]
 README = PAGES[0].read_text()
 TEXT = "\n".join(page.read_text() for page in PAGES)
 LINES = "".join(re.findall(r"^```bash\n(.*?)^```", TEXT, re.M | re.S)).splitlines()
@@ -263,6 +268,26 @@ def test_example_algorithm_trains(alg, home):
     env = "CartPole-v1" if spaces.Discrete in actions else "Pendulum-v1"
     model = run.main([f"--alg={alg}", f"--env={env}", "--num_timesteps=1200"])
     assert isinstance(model.action_space, actions)
+
+
+def test_algorithm_of_the_tutorial_learns(home):
+    """Games last about 20 steps at random."""
+    assert FILES["my_pkg/vpg/vpg.py"].count("\n") < 100
+    command = next(x for x in COMMANDS if "my_pkg.vpg" in x)
+    short = re.sub(r"num_timesteps=[\d_]+", "num_timesteps=12_000", command)
+    run.main([*shlex.split(short), "--seed=0"])
+    rows = logger.read_csv(home / "log" / "progress.csv")
+    assert rows["eprewmean"][-1] > 40
+    assert {"policy_loss", "value_loss"} < set(rows.dtype.names)
+
+
+def test_tests_of_the_tutorial_pass(examples):
+    files = [file for file in FILES if Path(file).name.startswith("test_")]
+    assert files
+    for file in files:
+        for name, value in runpy.run_path(examples / file).items():
+            if name.startswith("test_"):
+                value()
 
 
 def test_environment_and_network_of_ones_own_train(home):
