@@ -1,0 +1,163 @@
+"""Pages of docs: complete, linked, and right about what algorithms do and log.
+
+Each algorithm in ``baselines/`` has a page ``docs/algorithms/<name>.md``.
+"""
+
+import ast
+import csv
+import importlib
+import inspect
+import re
+from pathlib import Path
+
+import gymnasium as gym
+import pytest
+from conftest import is_preset, slow
+
+from baselines import logger
+from baselines.common.discovery import find_algorithm, find_defaults, list_algorithms
+from baselines.common.envs import make_vec_env
+from baselines.common.errors import UserTypeError
+
+ROOT = Path(__file__).parent.parent
+PAGES = [*ROOT.glob("*.md"), *ROOT.glob(".github/**/*.md"), *ROOT.glob("results/*.md")]
+DOCS = sorted(ROOT.glob("docs/**/*.md"))
+ALGORITHMS = list_algorithms()
+
+each_algorithm = pytest.mark.parametrize("alg", ALGORITHMS, scope="module")
+
+
+@pytest.fixture(autouse=True)
+def log_folder(tmp_path):
+    with logger.scoped_configure(str(tmp_path), ["csv"]):
+        yield tmp_path
+
+
+def read_page(alg):
+    return (ROOT / "docs" / "algorithms" / f"{alg}.md").read_text()
+
+
+def read_section(text, heading):
+    """Returns what is below a heading, or before the first one for None."""
+    first, *sections = text.split("\n## ")
+    if heading is None:
+        return first
+    return next(x for x in sections if x.startswith(f"{heading}\n"))
+
+
+def read_table(text, heading):
+    """Returns the rows of the first table in a section, lists of cells."""
+    lines = re.search(r"(\|.*\n)+", read_section(text, heading))[0].splitlines()
+    rows = [re.split(r"(?<!\\)\|", line)[1:-1] for line in lines]
+    return [[cell.strip() for cell in row] for row in rows if "---" not in row[0]]
+
+
+def base_of(learn):
+    """Returns the folder of the algorithm that a preset is made of, or None."""
+    return learn.preset_of and learn.preset_of.__module__.split(".")[1]
+
+
+def find_links(page):
+    """Yields the path, absolute, and heading of each link to a file of the project."""
+    for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
+        path, _, heading = link.partition("#")
+        if not path.startswith("https:"):
+            yield (page.parent / path).resolve() if path else page, heading
+
+
+@pytest.mark.parametrize("page", [*PAGES, *DOCS], ids=lambda page: page.stem)
+def test_links_lead_somewhere(page):
+    for target, heading in find_links(page):
+        assert target.exists(), target
+        if heading:
+            titles = re.findall(r"^#+ (.*)", target.read_text(), re.M)
+            anchors = [re.sub(r"[^\w\- ]", "", title.lower()) for title in titles]
+            assert heading in [anchor.replace(" ", "-") for anchor in anchors], target
+
+
+def test_readme_links_every_page():
+    linked = {target for target, _ in find_links(ROOT / "README.md")}
+    pages = [ROOT / "docs" / "algorithms" / f"{alg}.md" for alg in ALGORITHMS]
+    assert {*DOCS, *pages} <= linked
+
+
+@each_algorithm
+def test_page_has_the_facts(alg, learn, small, env_id):
+    facts = dict(read_table(read_page(alg), None)[1:])
+    actions = {kind.__name__ for kind in learn.actions}
+    assert set(facts["Actions"].split(", ")) == actions
+    assert facts["MPI"] == ("yes" if learn.mpi else "no")
+    settings = dict(small, network="lstm", total_timesteps=0)
+    if "value_network" in learn.declared:
+        settings["value_network"] = "shared"
+    try:
+        learn(env=make_vec_env(env_id, num_env=4, seed=0), **settings)
+    except UserTypeError as error:
+        assert "recurrent" in str(error)
+        assert facts["Recurrent"] == "no"
+    else:
+        assert facts["Recurrent"] == "yes"
+
+
+@pytest.mark.parametrize(
+    "alg", [slow(x) if is_preset(x) else x for x in ALGORITHMS], scope="module"
+)
+def test_page_explains_the_columns_of_the_log(alg, learn, small, env_id, log_folder):
+    learn(**small, env=gym.make(env_id), network="mlp", seed=0, total_timesteps=400)
+    with open(log_folder / "progress.csv", newline="") as file:
+        logged = set(next(csv.reader(file)))
+    _, *rows = read_table(read_page(base_of(learn) or alg), "What is logged")
+    assert {name for row in rows for name in re.findall(r"`(\w+)`", row[0])} == logged
+
+
+@each_algorithm
+def test_preset_links_the_page_of_its_algorithm(alg, learn):
+    assert learn.preset_of is None or f"]({base_of(learn)}.md#" in read_page(alg)
+
+
+@pytest.mark.parametrize("alg", [x for x in ALGORITHMS if not is_preset(x)])
+def test_pseudocode_calls_what_the_code_calls(alg):
+    code = (ROOT / "baselines" / alg / f"{alg}.py").read_text()
+    pseudocode = re.search(
+        r"```text\n(.*?)```", read_section(read_page(alg), "One update"), re.S
+    )[1]
+    calls = set(re.findall(r"([\w.]+\()", pseudocode))
+    assert len(calls) > 3
+    assert {call for call in calls if call not in code} == set()
+    losses = re.findall(r"^def (\w+_loss\()", code, re.M)
+    assert set(losses) <= calls
+
+
+def read_value(cell):
+    """Returns the number, list or text of a cell."""
+    try:
+        return ast.literal_eval(cell)
+    except (ValueError, SyntaxError):
+        return cell
+
+
+@each_algorithm
+def test_defaults_are_those_of_the_code(alg, learn):
+    """A column for learn(), and for each function of defaults.py."""
+    header, *rows = read_table(read_page(alg), "Defaults")
+    module = find_algorithm(alg)
+    columns = {
+        kind: {row[0].strip("`"): read_value(row[i]) for row in rows if row[i]}
+        for i, title in enumerate(header)
+        for kind in re.findall(r"`(\w+)", title)
+    }
+    of_learn = columns.pop("learn")
+    assert of_learn == {name: learn.declared[name].default for name in of_learn}
+    assert learn.settings.items() <= of_learn.items()
+    functions = inspect.getmembers(
+        importlib.import_module(f"{module.rpartition('.')[0]}.defaults"),
+        inspect.isfunction,
+    )
+    assert set(columns) == {name for name, _ in functions} - {"small"}
+    for kind, shown in columns.items():
+        defaults = find_defaults(module, kind)
+        if base := base_of(learn):  # A preset's page shows what it changes.
+            same = find_defaults(find_algorithm(base), kind)
+            defaults = {k: v for k, v in defaults.items() if same.get(k) != v}
+        of_env = defaults.pop("env", {})
+        assert shown == defaults | of_env, kind
