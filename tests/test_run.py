@@ -15,7 +15,9 @@ import pytest
 import baselines
 from baselines import __main__ as commands
 from baselines import run
+from baselines.common import mpi
 from baselines.common.errors import UserTypeError
+from baselines.common.loading import rendered
 from baselines.common.parsing import parse
 from baselines.common.saving.tensors import load_tensors, save_tensors
 from baselines.play import play
@@ -472,6 +474,12 @@ def test_videos_of_training(empty_folder):
     models = [load_tensors(x / "model.safetensors")[0] for x in (Path("log"), without)]
     for name, value in models[0].items():
         np.testing.assert_array_equal(value, models[1][name])
+
+
+def test_retro_games_that_are_drawn_have_a_worker_each(monkeypatch):
+    monkeypatch.setattr(mpi, "available_cores", lambda: 2)
+    assert rendered(4, "rgb_array", "retro")["num_workers"] == 4
+    assert rendered(4, "rgb_array", "atari")["num_workers"] == 2
 
 
 def test_commands_are_listed_and_found(capsys, empty_folder):

@@ -126,17 +126,18 @@ class TrainedEnv(NamedTuple):
             num_env=num_env,
             seed=seed,
             gamestate=self.gamestate,
-            **rendered(num_env, render_mode) if render_mode else {},
+            **rendered(num_env, render_mode, self.env_type) if render_mode else {},
         )
 
 
-def rendered(num_env, mode) -> dict:
+def rendered(num_env, mode, env_type) -> dict:
     """Returns arguments of ``make_vec_env`` for environments that are rendered.
 
     They are in worker processes: TensorFlow and graphics drivers in one process crash.
     """
-    num_workers = min(num_env, mpi.available_cores())
-    return dict(env_kwargs={"render_mode": mode}, num_workers=num_workers)
+    # stable-retro can run one emulator per process.
+    most = num_env if env_type == "retro" else mpi.available_cores()
+    return dict(env_kwargs={"render_mode": mode}, num_workers=min(num_env, most))
 
 
 def find_env(path, env=None) -> TrainedEnv:
