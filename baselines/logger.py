@@ -110,6 +110,15 @@ class Logger:
         self.row.clear()
         self.counts.clear()
 
+    def hand_on(self, method, *arguments):
+        """Calls a method of the outputs that have it."""
+        self.open()
+        if self.level < DISABLED:
+            with report_full_disk(self.folder):
+                for output in self.outputs.values():
+                    if hasattr(output, method):
+                        getattr(output, method)(*arguments)
+
     def log(self, *words, level=INFO):
         if level < self.level:
             return
@@ -207,6 +216,34 @@ def describe(make_config):
 def clear():
     """Forgets the row so far."""
     current.clear()
+
+
+def write_histogram(name, values, step):
+    """Writes a histogram to the outputs that take them.
+
+    Args:
+        name: of the histogram.
+        values: array of numbers.
+        step: agent steps so far.
+    """
+    current.hand_on("write_histogram", name, np.asarray(values), step)
+
+
+def write_video(name, frames, frames_per_second, step):
+    """Writes a video to the outputs that take them.
+
+    Args:
+        name: of the video.
+        frames: at least one, [height, width, 3] uint8.
+        frames_per_second: at which it is shown.
+        step: agent steps so far.
+    """
+    current.hand_on("write_video", name, frames, frames_per_second, step)
+
+
+def takes_videos():
+    """Whether an output takes videos, so that some have to be made."""
+    return any(hasattr(find_output(name), "write_video") for name in current.formats)
 
 
 def getkvs():

@@ -82,7 +82,7 @@ def play(model, env, episodes=None, deterministic=False) -> None:
     """
     played = itertools.count(1)
     with contextlib.suppress(KeyboardInterrupt):
-        for _, infos in play_steps(model, env, deterministic):
+        for *_, infos in play_steps(model, env, deterministic):
             if "episode" in infos[0]:
                 number, result = next(played), infos[0]["episode"]
                 print(f"game {number}: score {result['r']:g}, {result['l']} steps")

@@ -21,7 +21,8 @@ from baselines.common.loading import TrainedEnv, rendered
 from baselines.common.parsing import parse
 from baselines.common.saving.models import MODEL_FILE
 from baselines.common.signals import ignored_hangup
-from baselines.common.vec_env.vec_video_recorder import VecVideoRecorder
+from baselines.common.vec_env import WorkerError
+from baselines.common.vec_env.vec_video_recorder import VecFilm, VecVideoRecorder
 from baselines.common.video import check_video
 from baselines.play import check_can_play, play
 from baselines.report import report
@@ -122,11 +123,21 @@ def make_train_env(settings):
 
 
 def make_eval_env(settings):
-    """Returns the VecEnv of evaluations during training."""
+    """Returns the VecEnv of evaluations during training, which a log may film."""
     env = TrainedEnv(settings.spec, settings.env_type, settings.gamestate)
     num_env = min(settings.num_env, settings.learn_arguments["eval_episodes"])
     # Other episodes than those trained on: seeds of environments go up from their own.
-    return env.make(num_env, (settings.seed + EVAL_SEED) % 2**32)
+    seed = (settings.seed + EVAL_SEED) % 2**32
+    if logger.takes_videos():
+        try:
+            filmed = VecFilm(env.make(num_env, seed, "rgb_array"), env.steps_per_second)
+            filmed.reset()  # Only now it turns out whether they can be drawn.
+            return filmed
+        except (UserError, WorkerError) as error:
+            # Not to the log, which begins once learn() has accepted everything.
+            reason = str(error).splitlines()[-1]
+            print(f"warning: evaluations are not filmed: {reason}", file=sys.stderr)
+    return env.make(num_env, seed)
 
 
 def write_report(folder) -> None:

@@ -5,11 +5,16 @@ import numpy as np
 import pytest
 from conftest import import_learn
 from test_algorithms import read_rows
+from toy_envs import CounterEnv
 
 from baselines import logger, run
 from baselines.common.errors import UserValueError
-from baselines.common.evaluation import Evaluation, evaluate
+from baselines.common.evaluation import Evaluation, evaluate, write_actions
 from baselines.common.saving.tensors import load_tensors
+from baselines.common.settings import parse
+from baselines.common.vec_env import DummyVecEnv, VecMonitor
+from baselines.common.vec_env.vec_video_recorder import VecFilm
+from baselines.common.video import shrink
 
 NOISY = dict(network="mlp", noisy=True, learning_starts=50, print_freq=5, seed=0)
 
@@ -67,6 +72,132 @@ def test_best_model_is_kept(quiet):
         "eval_eprewstd": 4,
         "eval_eplenmean": 1,
     }
+
+
+class Turns:
+    """VecEnv of two environments, whose episodes have 1 and 2 steps."""
+
+    num_envs = 2
+    num_steps = 0
+
+    def reset(self):
+        return np.zeros((2, 1))
+
+    def step(self, actions):
+        self.num_steps += 1
+        dones = np.array([True, self.num_steps % 2 == 0])
+        infos = [{"episode": {"r": 0, "l": i + 1}} if dones[i] else {} for i in (0, 1)]
+        return np.zeros((2, 1)), np.zeros(2), dones, infos
+
+
+class Counting(Sure):
+    """Takes the actions 0 and 1, then 2 and 3, and so on."""
+
+    next = 0
+
+    def step(self, obs, S, M, deterministic):
+        self.next += 2
+        return np.array([self.next - 2, self.next - 1]), None, None, None
+
+
+def test_actions_are_of_the_episodes_that_count():
+    actions = []
+    evaluate(Counting(), Turns(), 2, deterministic=True, actions=actions)
+    assert np.concatenate(actions).tolist() == [0, 1, 3]
+
+
+class Watcher:
+    """A log format that keeps histograms and videos."""
+
+    histograms, videos = {}, []
+
+    def __init__(self, folder, state=None):
+        self.histograms.clear()
+        self.videos.clear()
+
+    def write_row(self, row):
+        pass
+
+    def write_histogram(self, name, values, step):
+        self.histograms[name, step] = values.tolist()
+
+    def write_video(self, *arguments):
+        self.videos.append(arguments)
+
+    def get_state(self):
+        return None
+
+    def close(self):
+        pass
+
+
+WATCHER = f"{__name__}:Watcher"
+
+
+def test_evaluation_has_a_histogram_of_actions():
+    with logger.scoped_configure(None, [WATCHER]):
+        evaluation = Evaluation(Turns(), 100, episodes=2)
+        evaluation.start(Counting(), None)
+        evaluation.run(100)
+        write_actions(np.array([[[1, 2]], [[3, 4]]]), 200)
+    assert Watcher.histograms == {
+        ("eval_actions", 100): [0, 1, 3],
+        ("eval_actions/0", 200): [1, 3],
+        ("eval_actions/1", 200): [2, 4],
+    }
+
+
+@pytest.mark.parametrize(
+    ("length", "steps_per_second", "rate", "shades"),
+    [
+        (5, 15, 15, [0, 1, 2, 3, 4]),
+        (5, 30, 15, [0, 2, 4]),
+        (6, 50, 12.5, [0, 4]),
+        (40, 1, 1, list(range(30))),  # of 30 seconds
+    ],
+)
+def test_film_is_of_the_first_episode(length, steps_per_second, rate, shades):
+    venv = VecMonitor(DummyVecEnv([lambda: CounterEnv(terminate_after=length)]))
+    env = VecFilm(venv, steps_per_second)
+    assert env.frames_per_second == rate
+    for _ in range(2):
+        env.reset()
+        for _ in range(50):
+            env.step(np.zeros(1, int))
+        assert [frame[0, 0, 0] for frame in env.frames] == shades
+
+
+def test_large_frames_are_made_smaller():
+    assert shrink(np.zeros((210, 160, 3), np.uint8), 320).shape == (210, 160, 3)
+    assert shrink(np.zeros((400, 640, 3), np.uint8), 320).shape == (200, 320, 3)
+
+
+def test_training_does_not_notice_films(empty_folder, monkeypatch):
+    pytest.importorskip("pygame")
+    monkeypatch.setenv("OPENAI_LOG_FORMAT", WATCHER)
+    words = ["--alg=a2c", "--env=CartPole-v1", "--num_timesteps=100", "--seed=0"]
+    run.main([*words, "--save_path=unwatched"])
+    assert not Watcher.videos
+    run.main([*words, "--save_path=watched", "--eval_interval=50", "--eval_episodes=2"])
+    weights = load_tensors("watched")[0]
+    for name, expected in load_tensors("unwatched")[0].items():
+        np.testing.assert_array_equal(weights[name], expected)
+    assert [video[0] for video in Watcher.videos] == ["eval_video"] * 2
+    assert [video[3] for video in Watcher.videos] == [50, 100]
+    _, frames, rate, _ = Watcher.videos[0]
+    assert rate == 12.5  # of 50 steps a second
+    assert 1 < len(frames) <= 30 * rate
+    assert {frame.shape for frame in frames} == {(213, 320, 3)}
+    assert (frames[0] != frames[-1]).any()
+
+
+def test_environment_that_cannot_be_drawn_is_not_filmed(empty_folder, capsys):
+    words = "--alg=a2c --env=toy_envs:CounterByName-v0 --seed=0 --eval_interval=50"
+    with logger.scoped_configure("log", [WATCHER]):
+        env = run.make_eval_env(parse(words.split()))
+    assert not isinstance(env, VecFilm)
+    line = "warning: evaluations are not filmed: environment 'CounterByName-v0' cannot"
+    assert line in capsys.readouterr().err
 
 
 def test_training_does_not_notice_evaluations(tmp_path):

@@ -275,6 +275,14 @@ def test_tests_of_the_tutorial_pass(examples):
                 value()
 
 
+def test_example_format_takes_rows_and_histograms(home, monkeypatch):
+    monkeypatch.setenv("OPENAI_LOG_FORMAT", "my_formats:Returns")
+    words = "--alg=a2c --env=CartPole-v1 --num_timesteps=100 --log_path=own --seed=0"
+    run.main([*words.split(), "--eval_interval=100", "--eval_episodes=1"])
+    text = (home / "own" / "returns.txt").read_text()
+    assert re.search(r"^100 eval_actions [01] to [01]\n100 [\d.]+$", text, re.M), text
+
+
 def test_environment_and_network_of_ones_own_train(home):
     command = next(x for x in COMMANDS if "my_envs:" in x and "my_networks:" in x)
     short, count = re.subn(r"num_timesteps=[\d_]+", "num_timesteps=400", command)

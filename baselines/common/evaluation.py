@@ -9,10 +9,11 @@ from baselines.common import mpi
 from baselines.common.envs import as_vec_env
 from baselines.common.errors import UserValueError
 from baselines.common.saving.models import BEST_MODEL_FILE
+from baselines.common.vec_env.vec_video_recorder import VecFilm
 
 
 def play_steps(model, env, deterministic=False):
-    """Yields dones and infos of each step of a VecEnv, after a reset.
+    """Yields actions, dones and infos of each step of a VecEnv, after a reset.
 
     Args:
         model: has ``step`` and ``initial_state``.
@@ -26,10 +27,10 @@ def play_steps(model, env, deterministic=False):
             obs, S=states, M=dones, deterministic=deterministic
         )
         obs, _, dones, infos = env.step(actions)
-        yield dones, infos
+        yield actions, dones, infos
 
 
-def evaluate(model, env, episodes, deterministic=False) -> list:
+def evaluate(model, env, episodes, deterministic=False, actions=None) -> list:
     """Returns the results (``info["episode"]``) of episodes, in the order they ended.
 
     Each environment plays as many as the others, or one more: those that end first are
@@ -39,13 +40,16 @@ def evaluate(model, env, episodes, deterministic=False) -> list:
         model, env, deterministic: as in ``play_steps``; the VecEnv, or the environments
             in it, have a monitor.
         episodes: how many.
+        actions: a list to add those of these episodes to, as arrays [n, *shape].
 
     Raises:
         UserValueError: if episodes end and no monitor says so.
     """
     left = [len(range(i, episodes, env.num_envs)) for i in range(env.num_envs)]
     results, ends = [], 0
-    for dones, infos in play_steps(model, env, deterministic):
+    for taken, dones, infos in play_steps(model, env, deterministic):
+        if actions is not None:
+            actions.append(taken[np.array(left) > 0])
         ends += np.sum(dones)
         # A game of several lives has more ends than episodes.
         if ends > 100 * env.num_envs and not results:
@@ -72,6 +76,14 @@ def summary(results) -> dict:
         "max": float(np.max(returns)),
         "mean_length": float(np.mean([result["l"] for result in results])),
     }
+
+
+def write_actions(actions, num_timesteps) -> None:
+    """Writes a histogram of actions [n, *shape], or one for each of their parts."""
+    parts = actions.reshape(len(actions), -1).T
+    for i, part in enumerate(parts):
+        name = "eval_actions" if len(parts) == 1 else f"eval_actions/{i}"
+        logger.write_histogram(name, part, num_timesteps)
 
 
 class Evaluation:
@@ -111,11 +123,13 @@ class Evaluation:
             num_timesteps: agent steps of training so far, for the log.
         """
         generator, self.model.rng = self.model.rng, np.random.default_rng(0)
+        actions = []
         try:
-            results = evaluate(self.model, self.env, self.episodes, deterministic=True)
+            results = evaluate(self.model, self.env, self.episodes, True, actions)
         finally:
             self.model.rng = generator
-        found = summary([result for part in mpi.gather(results) for result in part])
+        ranks = mpi.gather((results, np.concatenate(actions)))
+        found = summary([result for results, _ in ranks for result in results])
         if self.best is None or found["mean"] > self.best:
             self.best = found["mean"]
             if self.folder is not None:
@@ -130,6 +144,12 @@ class Evaluation:
             f"({found['min']:g} to {found['max']:g}) of {found['episodes']} episodes; "
             f"the best mean so far is {self.best:g}"
         )
+        write_actions(np.concatenate([actions for _, actions in ranks]), num_timesteps)
+        if isinstance(self.env, VecFilm):
+            # Not kept until the next evaluation.
+            frames, self.env.frames = self.env.frames, []
+            fps = self.env.frames_per_second
+            logger.write_video("eval_video", frames, fps, num_timesteps)
         return found["mean"]
 
     def get_state(self) -> dict:

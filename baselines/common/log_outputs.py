@@ -1,4 +1,9 @@
-"""Where rows of the log go: terminal, ``log.txt``, CSV, JSON, TensorBoard."""
+"""Where the log goes: terminal, ``log.txt``, CSV, JSON, TensorBoard.
+
+An output has the methods of ``JSONOutput``. It may also have those that get histograms
+and videos, as ``TensorBoardOutput`` does: ``write_histogram(name, values, step)`` and
+``write_video(name, frames, frames_per_second, step)``; see those of ``logger``.
+"""
 
 import contextlib
 import csv
@@ -10,6 +15,8 @@ import itertools
 import json
 import os
 import sys
+
+import numpy as np
 
 from baselines.common.errors import (
     MissingDependency,
@@ -24,6 +31,10 @@ from baselines.common.saving.files import (
     sync_file,
     synced_size,
 )
+from baselines.common.video import encode_gif
+
+NUM_BINS = 30  # of a histogram of real numbers
+MAX_BINS = 256  # of one of integers
 
 
 class TableOutput:
@@ -160,7 +171,7 @@ class JSONOutput:
 
 
 class TensorBoardOutput:
-    """Rows as scalars over agent steps, in the folder ``tb``."""
+    """Scalars, histograms and videos over agent steps, in the folder ``tb``."""
 
     def __init__(self, folder, state=None):
         # Only here, because it is an extra.
@@ -184,6 +195,23 @@ class TensorBoardOutput:
             self.writer.add_scalar(key, value, self.step)
         self.writer.flush()
 
+    def write_histogram(self, name, values, step):
+        self.writer.add_histogram(name, values, step, bins=bin_edges(values))
+
+    def write_video(self, name, frames, frames_per_second, step):
+        from tensorboardX.proto.summary_pb2 import Summary
+
+        # The writer's own add_video() needs moviepy.
+        height, width, channels = frames[0].shape
+        image = Summary.Image(
+            height=height,
+            width=width,
+            colorspace=channels,
+            encoded_image_string=encode_gif(frames, frames_per_second),
+        )
+        value = Summary.Value(tag=name, image=image)
+        self.writer.file_writer.add_summary(Summary(value=[value]), step)
+
     def get_state(self):
         return self.step
 
@@ -198,24 +226,25 @@ OUTPUTS = {
     "json": JSONOutput,
     "tensorboard": TensorBoardOutput,
 }
+PACKAGES = {"tensorboard": "tensorboardX"}
 
 
 def find_output(name):
     """Returns the class of a log format.
 
     Args:
-        name: out of ``OUTPUTS``, or ``module:Class`` for one of the caller's own, with
-            the methods of ``JSONOutput``.
+        name: out of ``OUTPUTS``, or ``module:Class`` for one of the caller's own.
 
     Raises:
         UserValueError: if there is none of that name.
         MissingDependency: if its package is not installed.
     """
     module, colon, attribute = name.partition(":")
-    if name == "tensorboard" and importlib.util.find_spec("tensorboardX") is None:
+    package = PACKAGES.get(name)
+    if package is not None and importlib.util.find_spec(package) is None:
         raise MissingDependency(
-            "the log format tensorboard needs tensorboardX, which is not installed: "
-            "pip install -e '.[tensorboard]'"
+            f"the log format {name} needs {package}, which is not installed: "
+            f"pip install -e '.[{name}]'"
         )
     if name in OUTPUTS:
         return OUTPUTS[name]
@@ -228,6 +257,14 @@ def find_output(name):
         return getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError, TypeError, ValueError) as error:
         raise UserValueError(f"log format {name!r}: {first_line(error)}") from None
+
+
+def bin_edges(values) -> np.ndarray:
+    """Returns where bins of a histogram begin and end: one an integer, if few."""
+    low, high = values.min(), values.max()
+    if np.issubdtype(values.dtype, np.integer) and high - low < MAX_BINS:
+        return np.arange(int(low), int(high) + 2) - 0.5
+    return np.histogram_bin_edges(values, NUM_BINS)
 
 
 def format_value(value) -> str:

@@ -1,5 +1,6 @@
 """Videos of environments."""
 
+import importlib.util
 import os
 
 import gymnasium as gym
@@ -18,13 +19,7 @@ def check_video(path) -> None:
         raise UserValueError(
             f"the video has to be a file {' or '.join(SUFFIXES)}, received {path!r}"
         )
-    try:
-        import imageio  # noqa: F401
-        import imageio_ffmpeg  # noqa: F401
-    except ImportError:
-        raise MissingDependency(
-            "videos need imageio, which is not installed: pip install -e '.[video]'"
-        ) from None
+    check_packages("imageio", "imageio_ffmpeg")
     check_writable(os.path.dirname(os.path.abspath(os.path.expanduser(path))))
 
 
@@ -36,6 +31,31 @@ class TerminalFrame(gym.Wrapper):
         if terminated or truncated:
             info = {**info, "terminal_frame": self.env.render()}
         return obs, reward, terminated, truncated, info
+
+
+def check_packages(*names) -> None:
+    """Raises MissingDependency unless packages for videos are installed."""
+    for name in names:
+        if importlib.util.find_spec(name) is None:
+            raise MissingDependency(
+                f"videos need {name}, which is not installed: pip install -e '.[video]'"
+            )
+
+
+def encode_gif(frames, frames_per_second) -> bytes:
+    """Returns frames [height, width, 3] as a GIF, which repeats forever."""
+    from imageio import v3  # as above
+
+    duration = 1000 / frames_per_second  # milliseconds
+    return v3.imwrite("<bytes>", frames, extension=".gif", duration=duration, loop=0)
+
+
+def shrink(frame, max_pixels) -> np.ndarray:
+    """Returns a frame [height, width, 3], smaller if a side has more pixels."""
+    import cv2  # Only here, because training needs no videos.
+
+    factor = min(1.0, max_pixels / max(frame.shape))
+    return cv2.resize(frame, None, fx=factor, fy=factor, interpolation=cv2.INTER_AREA)
 
 
 class Video:

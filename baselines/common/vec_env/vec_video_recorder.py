@@ -1,12 +1,17 @@
 """Videos of what the environments of a VecEnv look like."""
 
+import math
 import os
 
 from baselines.common.errors import UserValueError
 from baselines.common.vec_env.vec_env import VecEnvWrapper, tile_images
-from baselines.common.video import Video, check_video
+from baselines.common.video import Video, check_packages, check_video, shrink
 
 FRAMES_PER_SECOND = 30
+# Of a VecFilm, which is kept in memory and in logs: 30 seconds are 450 frames at most.
+MAX_SECONDS = 30
+MAX_FRAMES_PER_SECOND = 15
+MAX_PIXELS = 320  # height and width
 
 
 class VecVideoRecorder(VecEnvWrapper):
@@ -90,12 +95,68 @@ class VecVideoRecorder(VecEnvWrapper):
         self.num_steps = state["num_steps"]
 
 
+class VecFilm(VecEnvWrapper):
+    """Films an episode: after each ``reset``, the first one of environment 0.
+
+    The environments have to be rendered, as for ``VecVideoRecorder``.
+
+    Args:
+        venv: the VecEnv.
+        steps_per_second: agent steps in a second of the environment's own time.
+
+    Attributes:
+        frames: so far, [height, width, 3]: those of 30 seconds at most.
+        frames_per_second: of the film, 15 at most.
+
+    Raises:
+        MissingDependency: if the package that encodes videos is not installed.
+        UserValueError: by ``reset``, if the environments return no images.
+    """
+
+    def __init__(self, venv, steps_per_second):
+        super().__init__(venv)
+        check_packages("imageio")
+        self.interval = math.ceil(steps_per_second / MAX_FRAMES_PER_SECOND)
+        self.frames_per_second = steps_per_second / self.interval
+        self.frames = []
+        self.end = int(MAX_SECONDS * steps_per_second)
+        self.num_steps = 0
+
+    def reset(self):
+        obs = self.venv.reset()
+        self.frames, self.num_steps = [], 0
+        self._film()
+        return obs
+
+    def step_wait(self):
+        obs, rewards, dones, infos = self.venv.step_wait()
+        # The frame after the last step would be of the next episode.
+        self.num_steps = self.end if "episode" in infos[0] else self.num_steps + 1
+        self._film()
+        return obs, rewards, dones, infos
+
+    def _film(self):
+        if self.num_steps < self.end and self.num_steps % self.interval == 0:
+            self.frames.append(shrink(get_frames(self.venv)[0], MAX_PIXELS))
+
+    def get_state(self):
+        return self.venv.get_state()
+
+    def set_state(self, state):
+        self.venv.set_state(state)
+
+
 def draw(venv):
     """Returns a picture of all environments, [height, width, 3].
 
     Raises:
         UserValueError: if they return no images.
     """
+    return tile_images(get_frames(venv))
+
+
+def get_frames(venv):
+    """Returns what ``get_images`` of a VecEnv does; raises as ``draw`` does."""
     images = venv.get_images()
     if any(image is None for image in images):
         raise UserValueError(
@@ -103,4 +164,4 @@ def draw(venv):
             'them with render_mode="rgb_array" (make_vec_env(..., '
             'env_kwargs={"render_mode": "rgb_array"}))'
         )
-    return tile_images(images)
+    return images

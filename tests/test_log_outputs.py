@@ -1,0 +1,158 @@
+"""Outputs of the log beside text and tables: TensorBoard, formats of one's own."""
+
+import importlib
+import os
+import sys
+
+import numpy as np
+import pytest
+
+from baselines import logger
+from baselines.common import log_outputs
+from baselines.common.errors import MissingDependency, UserValueError
+
+
+@pytest.fixture(autouse=True)
+def folder(empty_folder):
+    """Runs each test in an empty folder and puts the logger back afterwards."""
+
+
+def write(*rows):
+    for row in rows:
+        logger.logkvs(row)
+        logger.dumpkvs()
+
+
+def grey_frames(*shades):
+    return [np.full((20, 30, 3), shade, np.uint8) for shade in shades]
+
+
+def shades(gif):
+    """Returns the shade of each frame of a GIF of grey frames."""
+    v3 = pytest.importorskip("imageio.v3")
+    return v3.imread(gif, extension=".gif", index=None)[:, 10, 10, 0].tolist()
+
+
+def read_events(folder):
+    """Returns (step, name, value) of all there is, and steps before which some go."""
+    event_pb2 = pytest.importorskip("tensorboardX.proto.event_pb2")
+    found, purged = [], []
+    for path in sorted(os.listdir(folder)):
+        with open(os.path.join(folder, path), "rb") as file:
+            data = file.read()
+        while data:
+            size = int.from_bytes(data[:8], "little")  # then a checksum of 4 bytes
+            event = event_pb2.Event.FromString(data[12 : 12 + size])
+            data = data[16 + size :]
+            if event.session_log.status == event_pb2.SessionLog.START:
+                purged.append(event.step)
+            for value in event.summary.value:
+                kind = value.WhichOneof("value")
+                found.append((event.step, value.tag, getattr(value, kind)))
+    return found, purged
+
+
+def test_tensorboard_has_scalars_over_agent_steps():
+    logger.configure("log", ["tensorboard"])
+    write({"total_timesteps": 40, "loss": 0.5}, {"total_timesteps": 80, "loss": 0.25})
+    state = logger.get_state()
+    logger.close()
+    expected = [
+        (40, "total_timesteps", 40),
+        (40, "loss", 0.5),
+        (80, "total_timesteps", 80),
+        (80, "loss", 0.25),
+    ]
+    assert read_events("log/tb") == (expected, [])
+    logger.configure("log", ["tensorboard"])
+    logger.set_state(state)
+    write({"total_timesteps": 120, "loss": 0.1})
+    logger.close()
+    found, purged = read_events("log/tb")
+    assert len(found) == 6 and purged == [81]
+
+
+def test_tensorboard_has_histograms():
+    logger.configure("log", ["tensorboard"])
+    logger.write_histogram("integers", [3, 5, 3, 3], 40)
+    logger.write_histogram("reals", np.array([[0.0, 1.5], [30.0, 1.25]]), 80)
+    logger.close()
+    (first, second), _ = read_events("log/tb")
+    assert first[:2] == (40, "integers") and second[:2] == (80, "reals")
+    # A bin for each integer, by its upper edge, after an empty one.
+    assert list(first[2].bucket_limit) == [2.5, 3.5, 4.5, 5.5]
+    assert list(first[2].bucket) == [0, 3, 0, 1]
+    assert len(second[2].bucket) == 31
+    assert [second[2].bucket[i] for i in (0, 1, 2, 3, 30)] == [0, 1, 2, 0, 1]
+
+
+def test_integers_far_apart_share_bins():
+    edges = log_outputs.bin_edges(np.array([0, 3_000_000]))
+    np.testing.assert_array_equal(edges, np.arange(31) * 100_000)
+
+
+def test_tensorboard_has_videos():
+    logger.configure("log", ["tensorboard"])
+    logger.write_video("game", grey_frames(10, 90, 250), 5, 40)
+    logger.close()
+    [(step, name, image)], _ = read_events("log/tb")
+    assert (step, name, image.height, image.width) == (40, "game", 20, 30)
+    assert shades(image.encoded_image_string) == [10, 90, 250]
+
+
+MY_FORMATS = """
+class Last:
+    rows = []
+    def __init__(self, folder, state=None): pass
+    def write_row(self, row): self.rows.append(row)
+    def get_state(self): return len(self.rows)
+    def close(self): pass
+
+class Watching(Last):
+    seen = []
+    def write_histogram(self, name, values, step):
+        self.seen.append((name, values.tolist(), step))
+    def write_video(self, *arguments): self.seen.append(arguments)
+"""
+
+
+@pytest.fixture
+def my_formats(tmp_path, monkeypatch):
+    (tmp_path / "my_formats.py").write_text(MY_FORMATS)
+    monkeypatch.syspath_prepend(tmp_path)
+    yield importlib.import_module("my_formats")
+    del sys.modules["my_formats"]
+
+
+def test_format_of_ones_own(my_formats):
+    logger.configure("log", ["my_formats:Last"])
+    write({"a": 1}, {"a": 2})
+    assert my_formats.Last.rows == [{"a": 1}, {"a": 2}]
+    assert logger.get_state() == {"my_formats:Last": 2}
+    for name in "my_formats:First", "no_formats:Last", ":Last":
+        with pytest.raises(UserValueError, match=f"log format '{name}': "):
+            logger.configure("log", [name])
+
+
+def test_histograms_and_videos_go_to_formats_that_take_them(my_formats):
+    logger.configure("log", ["csv", "my_formats:Last"])
+    assert not logger.takes_videos()
+    logger.configure("log", ["csv", "my_formats:Last", "my_formats:Watching"])
+    assert logger.takes_videos()
+    frames = grey_frames(0, 1)
+    logger.write_histogram("actions", [1, 2], 80)
+    logger.write_video("game", frames, 15, 80)
+    assert my_formats.Watching.seen == [
+        ("actions", [1, 2], 80),
+        ("game", frames, 15, 80),
+    ]
+    logger.set_level(logger.DISABLED)
+    logger.write_histogram("actions", [1, 2], 120)
+    assert len(my_formats.Watching.seen) == 2
+
+
+@pytest.mark.parametrize("name", ["tensorboard"])
+def test_package_that_is_missing_is_named(name, monkeypatch):
+    monkeypatch.setattr(log_outputs.importlib.util, "find_spec", lambda _: None)
+    with pytest.raises(MissingDependency, match=rf"{name} needs .*\[{name}\]"):
+        logger.configure("log", [name])
