@@ -156,7 +156,7 @@ def configure(dir=None, format_strs=None, config=None) -> None:
     Args:
         dir: folder of the files; by default ``$OPENAI_LOGDIR``, or else a new
             one below the system's temporary folder.
-        format_strs: names out of stdout, log, csv, json, tensorboard, or
+        format_strs: names out of stdout, log, csv, json, tensorboard, wandb, or
             ``module:Class`` for one of your own; by default ``$OPENAI_LOG_FORMAT``
             (comma-separated), or else stdout,log,csv.
         config: JSON values to store in ``config.json``.

@@ -174,7 +174,7 @@ def test_unknown_format_names_the_known(monkeypatch, by_variable):
         logger.configure("log", None if by_variable else ["stdout", "cvs"])
     message = str(error.value)
     assert "'cvs'" in message and "did you mean 'csv'" in message
-    assert "stdout, log, csv, json, tensorboard; one of your own" in message
+    assert "stdout, log, csv, json, tensorboard, wandb; one of your own" in message
     assert logger.current is before
     assert os.listdir() == []
 

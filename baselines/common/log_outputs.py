@@ -1,4 +1,4 @@
-"""Where the log goes: terminal, ``log.txt``, CSV, JSON, TensorBoard.
+"""Where the log goes: terminal, ``log.txt``, CSV, JSON, TensorBoard, W&B.
 
 An output has the methods of ``JSONOutput``. It may also have those that get histograms
 and videos, as ``TensorBoardOutput`` does: ``write_histogram(name, values, step)`` and
@@ -15,6 +15,7 @@ import itertools
 import json
 import os
 import sys
+from pathlib import Path
 
 import numpy as np
 
@@ -219,14 +220,76 @@ class TensorBoardOutput:
         self.writer.close()
 
 
+class WandbOutput:
+    """Rows, histograms and videos over agent steps, at Weights & Biases.
+
+    A resumed run has the id of the run that it continues. What that one logged after
+    its checkpoint stays there, and is logged again.
+
+    Raises:
+        UserValueError: if there is no account to log to.
+    """
+
+    def __init__(self, folder, state=None):
+        # Only here, because it is an extra, and slow to import.
+        import wandb
+
+        config = {}
+        with contextlib.suppress(FileNotFoundError):
+            config = json.loads(Path(folder, "config.json").read_text())
+        try:
+            self.run = wandb.init(
+                dir=folder,
+                config=config,
+                id=state,
+                resume=None if state is None else "allow",
+                # The caller may have a run of their own.
+                reinit="create_new",
+                settings=wandb.Settings(console="off"),
+            )
+        except wandb.Error as error:
+            raise UserValueError(
+                f"cannot log to Weights & Biases: {first_line(error)} "
+                "(WANDB_MODE=offline logs to the folder alone)"
+            ) from None
+        self.run.define_metric("*", step_metric="total_timesteps")
+
+    def write_row(self, row):
+        self.run.log(row)
+
+    def write_histogram(self, name, values, step):
+        from wandb import Histogram
+
+        counts = np.histogram(values, bins=bin_edges(values))
+        self.run.log({name: Histogram(np_histogram=counts), "total_timesteps": step})
+
+    def write_video(self, name, frames, frames_per_second, step):
+        from wandb import Video
+
+        # Encoded here, for which wandb needs moviepy.
+        gif = io.BytesIO(encode_gif(frames, frames_per_second))
+        self.run.log({name: Video(gif, format="gif"), "total_timesteps": step})
+
+    def get_state(self):
+        return self.run.id
+
+    def close(self):
+        import wandb
+
+        self.run.finish()
+        if wandb.run is None:  # none of the caller's own
+            wandb.teardown()  # ends its service process
+
+
 OUTPUTS = {
     "stdout": TerminalOutput,
     "log": TableOutput,
     "csv": CSVOutput,
     "json": JSONOutput,
     "tensorboard": TensorBoardOutput,
+    "wandb": WandbOutput,
 }
-PACKAGES = {"tensorboard": "tensorboardX"}
+PACKAGES = {"tensorboard": "tensorboardX", "wandb": "wandb"}
 
 
 def find_output(name):
