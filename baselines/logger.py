@@ -49,7 +49,8 @@ class Logger:
         self.folder = folder
         self.formats = formats if mpi.rank == 0 else []
         self.config = config if mpi.rank == 0 else None
-        self.outputs = self.lock = None
+        self.outputs = None
+        self.descriptor = None  # of the lock
         self.closed_at = None
         self.level = INFO
         self.row = {}
@@ -60,16 +61,12 @@ class Logger:
 
         Args:
             state: from ``get_state``, if files are truncated to it and continued.
-
-        Raises:
-            UserFileError: if another process is writing to the folder.
         """
         if self.outputs is not None:
             return
         state = state or self.closed_at
         if self.folder is not None:
             os.makedirs(self.folder, exist_ok=True)
-            self.lock = lock_folder(self.folder) if mpi.rank == 0 else None
         if self.config is not None:
             if state is None:
                 remove_run_files(self.folder)
@@ -129,11 +126,22 @@ class Logger:
                 if isinstance(output, TableOutput):
                     output.write_text(text)
 
+    def lock(self):
+        if self.folder is not None and self.descriptor is None and mpi.rank == 0:
+            os.makedirs(self.folder, exist_ok=True)
+            self.descriptor = lock_folder(self.folder)
+
+    def unlock(self):
+        if self.descriptor is not None:
+            os.close(self.descriptor)
+            self.descriptor = None
+
     def get_state(self):
         self.open()
         return {name: output.get_state() for name, output in self.outputs.items()}
 
     def close(self):
+        self.unlock()
         if self.outputs is None:
             return
         outputs, self.outputs = self.outputs, None
@@ -143,8 +151,6 @@ class Logger:
         for output in outputs.values():
             with contextlib.suppress(OSError):
                 output.close()
-        if self.lock is not None:
-            os.close(self.lock)
 
 
 current = Logger(None, ["stdout"])
@@ -304,6 +310,20 @@ def uses(name):
 def get_dir():
     """Returns the folder of the files, or None."""
     return current.folder
+
+
+def lock():
+    """Refuses other runs in the folder, until ``unlock`` or the end of this process.
+
+    Raises:
+        UserFileError: if there is such a run.
+    """
+    current.lock()
+
+
+def unlock():
+    """Lets other runs write to the folder."""
+    current.unlock()
 
 
 def open_files():

@@ -329,7 +329,7 @@ HOSTILE_RUNS = {
     ),
     "config of another version": (
         lambda: edited(CONFIG, format=1),
-        ["its format is 1, not 4"],
+        ["its format is 1, not 5"],
     ),
     "config of another kind": (lambda: edited(CONFIG, ranks="x"), ["is damaged"]),
     "config with another type of env": (lambda: edited(CONFIG, env=5), ["is damaged"]),
@@ -340,7 +340,7 @@ HOSTILE_RUNS = {
     ),
     "config of no algorithm": (
         lambda: edited(CONFIG, alg="../../evil"),
-        ["unknown algorithm '../../evil'"],
+        ["its alg is ../../evil, which is code outside this package"],
     ),
     "config of other settings": (
         lambda: edited(CONFIG, gamma=0.5),

@@ -10,8 +10,8 @@ from toy_envs import CounterEnv
 from baselines import logger, run
 from baselines.common.errors import UserValueError
 from baselines.common.evaluation import Evaluation, evaluate, write_actions
+from baselines.common.parsing import parse
 from baselines.common.saving.tensors import load_tensors
-from baselines.common.settings import parse
 from baselines.common.vec_env import DummyVecEnv, VecMonitor
 from baselines.common.vec_env.vec_video_recorder import VecFilm
 from baselines.common.video import shrink
@@ -178,7 +178,8 @@ def test_training_does_not_notice_films(empty_folder, monkeypatch):
     words = ["--alg=a2c", "--env=CartPole-v1", "--num_timesteps=100", "--seed=0"]
     run.main([*words, "--save_path=unwatched"])
     assert not Watcher.videos
-    run.main([*words, "--save_path=watched", "--eval_interval=50", "--eval_episodes=2"])
+    words += ["--overwrite", "--eval_interval=50", "--eval_episodes=2"]
+    run.main([*words, "--save_path=watched"])
     weights = load_tensors("watched")[0]
     for name, expected in load_tensors("unwatched")[0].items():
         np.testing.assert_array_equal(weights[name], expected)

@@ -7,9 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import gymnasium as gym
 import pytest
 
 from baselines import logger, run, runs
+from baselines.a2c import learn
 from baselines.common.errors import UserFileError
 
 SHORT = "--alg=a2c --env=CartPole-v1 --num_timesteps=200 --seed=0"
@@ -88,10 +90,12 @@ def test_folder_of_a_live_run_is_refused(live, capsys):
     assert "another run is writing" in error_of(
         capsys, f"{SHORT} --log_path=log --overwrite"
     )
-    logger.configure("log", ["csv"])
-    with pytest.raises(UserFileError, match="another run is writing to"):
-        logger.logkv("x", 1) or logger.dumpkvs()
-    logger.configure("other", [])
+    with logger.scoped_configure("log", ["csv"]):
+        given = dict(env=gym.make("CartPole-v1"), network="mlp", total_timesteps=100)
+        with pytest.raises(UserFileError, match="another run is writing to"):
+            learn(**given)
+        with pytest.raises(UserFileError, match="another run is writing to"):
+            learn(**given, resume="log")
     (found,) = runs.list_runs("log")
     assert found.state == "running"
     live.kill()

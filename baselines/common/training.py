@@ -188,6 +188,7 @@ class Run:
         """Opens the log of a new run."""
         if not self.total_timesteps:
             return  # A model is loaded, nothing more.
+        logger.lock()
         logger.describe(lambda: config_of_call(self))
         logger.open_files()
         mpi.wait()  # until rank 0 has removed the files of an earlier run
@@ -203,6 +204,7 @@ class Run:
         if not all(map(is_resumable, self.envs)):
             raise UserTypeError(NOT_RESUMABLE)
         folder, total = find_run_folder(self.resume), self.total_timesteps
+        logger.lock()
         found = self.checkpoints.restore(folder, total)
         if found is None:
             if not self.checkpoint_interval:
@@ -232,6 +234,7 @@ class Run:
 
     def __exit__(self, kind, error, traceback):
         self.signals.release()
+        logger.unlock()
         if self.status is not None:
             logger.clear()  # What was added after the last row belongs to no other run.
             self.status.close()
