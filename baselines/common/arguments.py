@@ -26,6 +26,7 @@ from baselines.common.errors import (
     suggest_name,
 )
 from baselines.common.schedules import SCHEDULES, check_schedule
+from baselines.common.user_code import import_named
 
 
 class Needs(NamedTuple):
@@ -66,7 +67,7 @@ class Part(NamedTuple):
         """Returns the function that ``value`` names, or ``value`` if it is one.
 
         Raises:
-            UserValueError: if there is none of that name.
+            UserValueError: if there is none of that name, or its module fails.
             UserTypeError: if it is neither text nor callable.
         """
         if callable(value):
@@ -85,14 +86,7 @@ class Part(NamedTuple):
                 f"unknown {self.kind} {value!r}{suggest_name(value, known)} (known: "
                 f"{', '.join(known)}; one of your own: module:function)"
             )
-        if not module or module.startswith("."):
-            raise UserValueError(
-                f"{self.kind} {value!r}: {module!r} is not the name of a module"
-            )
-        try:
-            home = importlib.import_module(module)
-        except ModuleNotFoundError as error:
-            raise UserValueError(f"{self.kind} {value!r}: {error}") from None
+        home = import_named(module, f"{self.kind} {value!r}")
         if not hasattr(home, name):
             raise UserValueError(
                 f"{self.kind} {value!r}: the module {module!r} has no {name!r}"

@@ -5,12 +5,13 @@ import ast
 import contextlib
 import inspect
 import math
+import os
 import sys
 from typing import Literal
 
 from baselines.common import mpi
 from baselines.common.declarations import REQUIRED, declared_arguments, names_of
-from baselines.common.errors import UserError, UserValueError, suggest_name
+from baselines.common.errors import TRACEBACK, UserError, UserValueError, suggest_name
 
 
 class OneLineErrorParser(argparse.ArgumentParser):
@@ -31,11 +32,14 @@ class OneLineErrorParser(argparse.ArgumentParser):
 def one_line_errors():
     """Ends the program with status 2 and one line on stderr for a user's mistake.
 
-    With several MPI ranks it ends all of them.
+    With several MPI ranks it ends all of them. If the environment variable
+    ``BASELINES_TRACEBACK`` is set, the traceback is printed instead.
     """
     try:
         yield
     except UserError as error:
+        if os.environ.get(TRACEBACK):
+            raise
         mpi.end(2, f"error: {error}")
     except KeyboardInterrupt:
         mpi.end(130)

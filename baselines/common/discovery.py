@@ -12,6 +12,7 @@ from baselines.common.errors import (
     suggest,
 )
 from baselines.common.lazy import import_quietly
+from baselines.common.user_code import failed, import_named
 
 
 def list_algorithms() -> list:
@@ -38,6 +39,8 @@ def find_algorithm(alg) -> str:
         if not f"{module}.".startswith(f"{error.name}."):
             raise MissingDependency(f"algorithm {alg!r}: {error}") from None
         found = None
+    except (Exception, SystemExit) as error:  # of the package's __init__
+        raise failed(f"algorithm {alg!r}", error) from error
     if found is None:
         raise UserValueError(
             f"unknown algorithm {alg!r}{suggest(alg, list_algorithms())} "
@@ -51,13 +54,13 @@ def find_defaults(module, env_type) -> dict:
     name = f"{module.rpartition('.')[0]}.defaults"
     if importlib.util.find_spec(name) is None:
         return {}
-    return getattr(importlib.import_module(name), env_type, dict)()
+    return getattr(import_named(name, f"algorithm {module!r}"), env_type, dict)()
 
 
 def import_learn(module):
     """Returns the algorithm's ``learn``; imports Keras."""
     import_quietly("baselines.common.backend")
-    learn = getattr(importlib.import_module(module), "learn", None)
+    learn = getattr(import_named(module, f"algorithm {module!r}"), "learn", None)
     if not callable(learn):
         raise UserTypeError(f"the algorithm {module} has no function learn()")
     return learn

@@ -8,6 +8,8 @@ ours or an environment's, and is shown with its traceback.
 import difflib
 import re
 
+TRACEBACK = "BASELINES_TRACEBACK"  # environment variable: not one line, but all of it
+
 
 class UserError(Exception):
     """A mistake of the caller; the message says what was wrong and what is right."""

@@ -32,6 +32,7 @@ from baselines.common.saving.files import (
     sync_file,
     synced_size,
 )
+from baselines.common.user_code import import_named
 from baselines.common.video import encode_gif
 
 NUM_BINS = 30  # of a histogram of real numbers
@@ -316,10 +317,10 @@ def find_output(name):
             f"unknown log format {name!r}{suggest(name, OUTPUTS)} "
             f"(known: {', '.join(OUTPUTS)}; one of your own: module:Class)"
         )
-    try:
-        return getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError, TypeError, ValueError) as error:
-        raise UserValueError(f"log format {name!r}: {first_line(error)}") from None
+    home = import_named(module, f"log format {name!r}")
+    if not hasattr(home, attribute):
+        raise UserValueError(f"log format {name!r}: {module!r} has no {attribute!r}")
+    return getattr(home, attribute)
 
 
 def bin_edges(values) -> np.ndarray:

@@ -217,7 +217,7 @@ def check_own(settings) -> None:
         OWN[name].check(value)
     if settings.save_path is not None:
         path = os.path.abspath(os.path.expanduser(settings.save_path))
-        if os.path.isdir(path):
+        if os.path.isdir(path) or settings.save_path.endswith("/"):
             raise UserValueError(f"--save_path has to name a file; {path} is a folder")
         check_writable(os.path.dirname(path))
     if settings.env_type in SCALED_REWARDS and settings.reward_scale != 1.0:

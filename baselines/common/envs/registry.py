@@ -7,6 +7,7 @@ import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec
 
 from baselines.common.errors import MissingDependency, UserValueError, suggest
+from baselines.common.user_code import import_named
 
 # Packages with emulators, and the environment types of their games.
 EMULATORS = {"ale_py": "atari", "stable_retro": "retro"}
@@ -25,21 +26,12 @@ def find_spec(env_id: str) -> EnvSpec:
             which imports the module first.
 
     Raises:
-        UserValueError: if there is no such environment.
+        UserValueError: if there is no such environment, or its module fails.
         MissingDependency: if the package that registers it is not installed.
     """
     module, _, name = env_id.rpartition(":")
     if module:
-        try:
-            importlib.import_module(module)
-        except ModuleNotFoundError as error:
-            raise UserValueError(
-                f"environment {env_id!r}: cannot import module {error.name!r}"
-            ) from None
-        except TypeError:  # of import_module, for a relative name
-            raise UserValueError(
-                f"environment {env_id!r}: {module!r} is not the name of a module"
-            ) from None
+        import_named(module, f"environment {env_id!r}")
     try:
         gym.register_envs(importlib.import_module("ale_py"))
     except ImportError:
