@@ -1,11 +1,21 @@
 """Reinforcement-learning algorithms with the shape of OpenAI Baselines."""
 
 import os
+import signal
 import sys
+from typing import TYPE_CHECKING
 
 from baselines import moved
 from baselines.common.lazy import exports
 
+if TYPE_CHECKING:  # what editors complete
+    from baselines.common.loading import load as load
+
+# Ctrl-C ends a command that is still being imported, without a traceback.
+if sys.argv[:1] == ["-m"] and signal.getsignal(signal.SIGINT) is (
+    signal.default_int_handler
+):
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 # TensorFlow's notes on drivers that it does not find; what fails still raises.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
@@ -13,4 +23,4 @@ __version__ = "0.1.0"
 
 sys.meta_path.append(moved)
 # Lazily, because it imports Keras.
-__getattr__ = exports(__name__, load="common.loading")
+__getattr__, __dir__ = exports(__name__, load="common.loading")

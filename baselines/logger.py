@@ -14,144 +14,18 @@ import json
 import os
 import tempfile
 import time
-from collections import defaultdict
 
 import numpy as np
 
 from baselines.common import mpi
 from baselines.common.errors import UserValueError
-from baselines.common.log_outputs import TableOutput, find_output
+from baselines.common.log_outputs import find_output
+from baselines.common.row_logger import DEBUG, ERROR, INFO, WARN, Logger
+from baselines.common.row_logger import DISABLED as DISABLED
 from baselines.common.saving.files import (
     check_writable,
-    replace_file,
-    report_full_disk,
 )
-from baselines.common.saving.log_folder import lock_folder, remove_run_files
 from baselines.common.tables import read_table
-
-DEBUG, INFO, WARN, ERROR, DISABLED = 10, 20, 30, 40, 50  # levels of text
-
-
-class Logger:
-    """Collects the numbers of a row and writes rows to its outputs.
-
-    Args:
-        folder: where files go, or None for none.
-        formats: names, as ``find_output`` takes them.
-        config: JSON values of a run, written to ``config.json`` before the first
-            output; files of an earlier run in the folder are removed.
-
-    Attributes:
-        level: text of lower levels is left out; with DISABLED, rows are too.
-    """
-
-    def __init__(self, folder, formats, config=None):
-        self.folder = folder
-        self.formats = formats if mpi.rank == 0 else []
-        self.config = config if mpi.rank == 0 else None
-        self.outputs = None
-        self.descriptor = None  # of the lock
-        self.closed_at = None
-        self.level = INFO
-        self.row = {}
-        self.counts = defaultdict(int)
-
-    def open(self, state=None):
-        """Creates folder and files, unless that is done.
-
-        Args:
-            state: from ``get_state``, if files are truncated to it and continued.
-        """
-        if self.outputs is not None:
-            return
-        state = state or self.closed_at
-        if self.folder is not None:
-            os.makedirs(self.folder, exist_ok=True)
-        if self.config is not None:
-            if state is None:
-                remove_run_files(self.folder)
-            self.write_config(self.config)
-        self.outputs = {
-            name: find_output(name)(self.folder, (state or {}).get(name))
-            for name in self.formats
-        }
-
-    def describe(self, make_config):
-        if self.config is None and self.folder is not None and mpi.rank == 0:
-            self.open()
-            self.write_config(make_config() | {"log_formats": self.formats})
-
-    def write_config(self, config):
-        text = json.dumps(config, indent=2) + "\n"
-        replace_file(os.path.join(self.folder, "config.json"), text.encode())
-
-    def logkv(self, key, value):
-        self.row[key] = value
-
-    def logkv_mean(self, key, value):
-        count, mean = self.counts[key], self.row.get(key, 0.0)
-        self.row[key] = (mean * count + value) / (count + 1)
-        self.counts[key] = count + 1
-
-    def dumpkvs(self):
-        self.open()
-        row = mpi.mean_row({key: plain(value) for key, value in self.row.items()})
-        if row and self.level < DISABLED:
-            with report_full_disk(self.folder):
-                for output in self.outputs.values():
-                    output.write_row(row)
-        self.clear()
-        return row
-
-    def clear(self):
-        self.row.clear()
-        self.counts.clear()
-
-    def hand_on(self, method, *arguments):
-        """Calls a method of the outputs that have it."""
-        self.open()
-        if self.level < DISABLED:
-            with report_full_disk(self.folder):
-                for output in self.outputs.values():
-                    if hasattr(output, method):
-                        getattr(output, method)(*arguments)
-
-    def log(self, *words, level=INFO):
-        if level < self.level:
-            return
-        self.open()
-        text = " ".join(map(str, words))
-        with report_full_disk(self.folder):
-            for output in self.outputs.values():
-                if isinstance(output, TableOutput):
-                    output.write_text(text)
-
-    def lock(self):
-        if self.folder is not None and self.descriptor is None and mpi.rank == 0:
-            os.makedirs(self.folder, exist_ok=True)
-            self.descriptor = lock_folder(self.folder)
-
-    def unlock(self):
-        if self.descriptor is not None:
-            os.close(self.descriptor)
-            self.descriptor = None
-
-    def get_state(self):
-        self.open()
-        return {name: output.get_state() for name, output in self.outputs.items()}
-
-    def close(self):
-        self.unlock()
-        if self.outputs is None:
-            return
-        outputs, self.outputs = self.outputs, None
-        # What cannot be written was reported before.
-        with contextlib.suppress(OSError):
-            self.closed_at = {name: x.get_state() for name, x in outputs.items()}
-        for output in outputs.values():
-            with contextlib.suppress(OSError):
-                output.close()
-
 
 current = Logger(None, ["stdout"])
 
@@ -210,18 +84,29 @@ def dumpkvs():
     return current.dumpkvs()
 
 
-def describe(make_config):
-    """Stores what a run is in ``config.json``, if ``configure`` was not given that.
+def begin_run(make_config, overwrite=False):
+    """Opens the files of a new run, and refuses other runs in their folder.
 
     Args:
-        make_config: function without arguments that returns JSON values.
+        make_config: function without arguments that returns the JSON values of
+            ``config.json``, unless ``configure`` was given them.
+        overwrite: whether the files of an earlier run are removed.
+
+    Raises:
+        UserFileError: if there was such a run, and ``overwrite`` is false, or another
+            process is writing to the folder.
     """
+    current.begin_run(make_config, overwrite)
+
+
+def describe(make_config):
+    """Stores what a resumed run is; ``make_config`` as in ``begin_run``."""
     current.describe(make_config)
 
 
-def clear():
-    """Forgets the row so far."""
-    current.clear()
+def end_run():
+    """Lets other runs write to the folder, and forgets the row so far."""
+    current.end_run()
 
 
 def write_histogram(name, values, step):
@@ -232,7 +117,7 @@ def write_histogram(name, values, step):
         values: array of numbers.
         step: agent steps so far.
     """
-    current.hand_on("write_histogram", name, np.asarray(values), step)
+    current.forward("write_histogram", name, np.asarray(values), step)
 
 
 def write_video(name, frames, frames_per_second, step):
@@ -244,7 +129,7 @@ def write_video(name, frames, frames_per_second, step):
         frames_per_second: at which it is shown.
         step: agent steps so far.
     """
-    current.hand_on("write_video", name, frames, frames_per_second, step)
+    current.forward("write_video", name, frames, frames_per_second, step)
 
 
 def takes_videos():
@@ -313,17 +198,12 @@ def get_dir():
 
 
 def lock():
-    """Refuses other runs in the folder, until ``unlock`` or the end of this process.
+    """Refuses other runs in the folder, until ``end_run`` or the end of this process.
 
     Raises:
         UserFileError: if there is such a run.
     """
     current.lock()
-
-
-def unlock():
-    """Lets other runs write to the folder."""
-    current.unlock()
 
 
 def open_files():
@@ -383,8 +263,3 @@ def read_json(path) -> np.recarray:
     names = dict.fromkeys(name for row in rows for name in row)
     table = [tuple(row.get(name, np.nan) for name in names) for row in rows]
     return np.array(table, [(name, float) for name in names]).view(np.recarray)
-
-
-def plain(value):
-    """Returns a NumPy or tensor scalar as a Python number."""
-    return value.item() if hasattr(value, "item") else value

@@ -52,6 +52,7 @@ def play_run(
         else:
             with Video(video, trained_env.steps_per_second) as file:
                 play(model, FilmedVecEnv(vec_env, file), episodes or 1, deterministic)
+            print(f"wrote {video}")
 
 
 def check_can_play(env_type) -> None:

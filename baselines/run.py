@@ -160,6 +160,9 @@ def print_next_steps(settings, model_path) -> None:
     resume = command_line([f"--resume={logger.get_dir()}", *own])
     resume = resume.replace("python", python, 1)
     launcher = f"mpiexec -n {mpi.size} " if mpi.size > 1 else ""
+    formats = os.environ.get("OPENAI_LOG_FORMAT", "")
+    if ":" in formats:  # one of the user's own, which a resumed run is told again
+        launcher = f"OPENAI_LOG_FORMAT={shlex.quote(formats)} {launcher}"
     command = command_of_model(settings.config["command"], model_path)
     logger.log(
         f"Log files: {logger.get_dir()}\n"
@@ -179,7 +182,7 @@ def command_of_model(command, model_path) -> str:
     for word in words:
         if word in left_out:
             next(words)  # The value is a word of its own.
-        elif word.split("=")[0] not in (*left_out, "--play"):
+        elif word.split("=")[0] not in (*left_out, "--overwrite", "--play"):
             kept.append(word)
     # The interpreter that has this package, which "python" may not be.
     return shlex.join([sys.executable, *kept[1:], f"--load_path={model_path}"])

@@ -16,9 +16,9 @@ def list_runs(
 ):
     """Prints a line for each log folder at or below a folder.
 
-    Last and best are mean returns of 100 episodes. To running ones a process writes,
-    finished ones have their model, resumable ones have checkpoints for --resume, and
-    those that stopped have neither.
+    Last and best are mean returns of 100 episodes. A run is running while a process
+    writes to its folder; finished runs have their model, resumable ones have
+    checkpoints for --resume, and those that stopped have neither.
     """
     runs = [describe_run(result) for result in find_runs(folder)]
     if json:

@@ -11,6 +11,7 @@ from baselines import logger, run
 from baselines.common.errors import UserValueError
 from baselines.common.evaluation import Evaluation, evaluate, write_actions
 from baselines.common.parsing import parse
+from baselines.common.saving.checkpoints import list_manifests
 from baselines.common.saving.tensors import load_tensors
 from baselines.common.vec_env import DummyVecEnv, VecMonitor
 from baselines.common.vec_env.vec_video_recorder import VecFilm
@@ -180,6 +181,7 @@ def test_training_does_not_notice_films(empty_folder, monkeypatch):
     assert not Watcher.videos
     words += ["--overwrite", "--eval_interval=50", "--eval_episodes=2"]
     run.main([*words, "--save_path=watched"])
+    assert list_manifests("log/checkpoints")
     weights = load_tensors("watched")[0]
     for name, expected in load_tensors("unwatched")[0].items():
         np.testing.assert_array_equal(weights[name], expected)
@@ -224,6 +226,7 @@ def test_training_stops_at_a_score(tmp_path):
                 total_timesteps=5000,
                 log_interval=1,
                 seed=0,
+                overwrite=True,
                 **settings,
             )
         return read_rows(tmp_path)[-1]

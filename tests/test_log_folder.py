@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import gymnasium as gym
@@ -12,7 +13,8 @@ import pytest
 
 from baselines import logger, run, runs
 from baselines.a2c import learn
-from baselines.common.errors import UserFileError
+from baselines.common.envs import make_vec_env
+from baselines.common.errors import UserFileError, UserValueError
 
 SHORT = "--alg=a2c --env=CartPole-v1 --num_timesteps=200 --seed=0"
 
@@ -162,3 +164,55 @@ def test_resumed_run_writes_to_its_folder_alone(capsys):
     assert Path("log/model.safetensors").is_file()
     run.main(["--resume=log", "--num_timesteps=600", "--save_path=outside"])
     assert Path("outside").read_bytes() != b"precious"
+
+
+def learn_in(folder, **given):
+    with logger.scoped_configure(folder, ["csv"]):
+        env = make_vec_env(
+            "CartPole-v1", num_env=given.pop("num_env", 1), log_dir=folder
+        )
+        env.reset()  # which begins monitor files
+        return learn(env=env, network="mlp", total_timesteps=100, **given)
+
+
+def test_used_folder_is_refused_in_python_too():
+    learn_in("log", num_env=2)
+    kept = contents("log")
+    time.sleep(0.1)
+    with pytest.raises(UserFileError, match="log has a run already"):
+        learn_in("log")
+    # Monitor files begin before learn() is called.
+    assert {path: x for path, x in contents("log").items() if "0.0" not in path} == {
+        path: x for path, x in kept.items() if "0.0" not in path
+    }
+    time.sleep(0.1)
+    learn_in("log", overwrite=True)
+    assert not Path("log/0.1.monitor.csv").exists()
+    assert len(Path("log/0.0.monitor.csv").read_text().splitlines()) > 2
+    (found,) = runs.list_runs("log")
+    assert found.state == "finished"
+
+
+def test_failed_learn_lets_others_in():
+    learn_in("log", checkpoint_interval=50)
+    with logger.scoped_configure("log", ["csv"]):
+        env = gym.make("CartPole-v1")
+        with pytest.raises(UserValueError, match="nsteps is 5, this run's is 7"):
+            learn(env=env, network="mlp", total_timesteps=200, nsteps=7, resume="log")
+        (found,) = runs.list_runs("log")
+        assert found.state == "finished"
+
+
+@pytest.mark.parametrize("name", ["log.txt", "checkpoints", "config.json.tmp"])
+def test_links_out_of_a_folder_are_not_followed(capsys, name):
+    train("--log_path=log")
+    Path("victim").mkdir()
+    if Path("log", name).exists():
+        Path("log", name).rename(f"victim/{name}")
+    else:
+        Path("victim", name).write_text("precious")
+    Path("log", name).symlink_to(f"../victim/{name}")
+    kept = contents("victim")
+    error = error_of(capsys, "--resume=log --num_timesteps=400")
+    assert f"{name} is a link" in error
+    assert contents("victim") == kept

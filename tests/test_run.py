@@ -19,6 +19,7 @@ from baselines.common import mpi
 from baselines.common.errors import UserTypeError
 from baselines.common.loading import rendered
 from baselines.common.parsing import parse
+from baselines.common.saving.checkpoints import list_manifests
 from baselines.common.saving.tensors import load_tensors, save_tensors
 from baselines.play import play
 
@@ -460,6 +461,7 @@ def test_videos_of_training(empty_folder):
     arguments = [*CARTPOLE, "--num_env=2", "--num_timesteps=120", "--seed=0"]
     videos = ["--save_video_interval=25", "--save_video_length=10"]
     run.main([*arguments, *videos, "--checkpoint_interval=60"])
+    assert list_manifests("log/checkpoints")
     assert sorted(os.listdir("log/videos")) == [
         "video00000000.mp4",
         "video00000025.mp4",

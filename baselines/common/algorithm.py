@@ -27,9 +27,9 @@ Model = TypeVar("Model", covariant=True)
 
 
 class Learn(Protocol[Own, Model]):
-    """What editors are told of a ``learn()``: its own arguments, and that others fit.
+    """The type of a ``learn()``, for editors: its own arguments, or any others.
 
-    Those of its parts depend on what is given, and editors cannot add those of ``Run``.
+    The others are those of its network, which depend on its name, and those of ``Run``.
     """
 
     @overload

@@ -236,6 +236,9 @@ def run_arguments(
     load_path: Annotated[
         Path | None, MayChange, "a saved model, or log folder of one, to start from"
     ] = None,
+    overwrite: Annotated[
+        bool, MayChange, "whether to replace the run that is in the log folder"
+    ] = False,
     resume: Annotated[
         Path | None,
         MayChange,

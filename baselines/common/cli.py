@@ -6,6 +6,7 @@ import contextlib
 import inspect
 import math
 import os
+import signal
 import sys
 from typing import Literal
 
@@ -36,6 +37,8 @@ def one_line_errors():
     ``BASELINES_TRACEBACK`` is set, the traceback is printed instead.
     """
     try:
+        if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # as during imports
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         yield
     except UserError as error:
         if os.environ.get(TRACEBACK):

@@ -90,13 +90,15 @@ def read_config(folder, own) -> dict:
 
 def is_config(config, own) -> bool:
     """Whether a JSON value has all that ``make_config`` makes, of the same types."""
-    for name, value in config["arguments"].items():
-        own[name].check(value)
-    settings, needed = config["settings"], {"num_env", "seed"}
-    if config["command"] is not None:
-        needed.add("env_type")
-    if None in (config["arguments"][name] for name in needed):
+    arguments, settings = config["arguments"], config["settings"]
+    needed = {"num_env", "seed"}
+    if config["command"] is not None:  # Python may have made any environment.
+        needed |= {"env", "env_type"}
+    if None in (arguments[name] for name in needed):
         return False
+    for name, value in arguments.items():
+        if value is not None:
+            own[name].check(value)
     return (
         all(isinstance(config[key], kind) for key, kind in KEYS.items())
         and config["arguments"].keys() == own.keys()

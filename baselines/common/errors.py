@@ -61,9 +61,12 @@ OUR_NAMES = {
     "target_update_interval": "target_network_update_freq",
     "total_timesteps": "num_timesteps",  # on the command line
 }
+LOG_FORMATS = "choose what is logged by the environment variable OPENAI_LOG_FORMAT"
 OTHER_WAYS = {
     "device": "choose a GPU by the environment variable CUDA_VISIBLE_DEVICES; without "
     "one, the processor trains",
+    "tensorboard_log": f"{LOG_FORMATS}, such as stdout,log,csv,tensorboard",
+    "track": f"{LOG_FORMATS}, such as stdout,log,csv,wandb",
     "verbose": "choose what is printed by the environment variable OPENAI_LOG_FORMAT",
 }
 

@@ -9,7 +9,7 @@ from baselines.common.errors import UserError
 
 
 def exports(package, **modules):
-    """Returns a ``__getattr__`` for a package's ``__init__``.
+    """Returns ``__getattr__`` and ``__dir__`` for a package's ``__init__``.
 
     Args:
         package: its ``__name__``.
@@ -21,7 +21,7 @@ def exports(package, **modules):
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         return getattr(importlib.import_module(f"{package}.{modules[name]}"), name)
 
-    return __getattr__
+    return __getattr__, lambda: [*sys.modules[package].__dict__, *modules]
 
 
 def learn_of(package, *others):
@@ -36,14 +36,14 @@ def learn_of(package, *others):
         others: names of the same module that it exports as well.
     """
     names = dict.fromkeys(("learn", *others), package.rpartition(".")[2])
-    get = exports(package, **names)
+    get, names_of = exports(package, **names)
 
     def __getattr__(name):
         if name in names:
             import_quietly("baselines.common.backend")
         return get(name)
 
-    return __getattr__, lambda: [*sys.modules[package].__dict__, *names]
+    return __getattr__, names_of
 
 
 def import_quietly(module):

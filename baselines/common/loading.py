@@ -163,6 +163,10 @@ def find_env(path, env=None) -> TrainedEnv:
             f"there is no config.json beside {path} that names an environment; give env"
         )
     settings = read_config(folder, OWN)["arguments"] if folder else {}
+    if env is None and settings["env"] is None:
+        raise UserFileError(
+            f"{folder}/config.json names no environment, as Python made it; give env"
+        )
     if env is None and ":" in settings["env"]:
         raise foreign(path, "env", settings["env"])
     spec = find_spec(env or settings["env"])

@@ -45,6 +45,7 @@ SHARED = {
     "seed",
     "total_timesteps",
     "load_path",
+    "overwrite",
     "resume",
 }
 
@@ -80,6 +81,7 @@ def parse(argv) -> Settings:
         flag, flags = unknown[0].split("=")[0], [f"--{x}" for x in (*OWN, *known)]
         raise UserValueError(f"unknown argument {flag}{suggest_name(flag, flags)}")
     values["load_path"] = settings.load_path
+    values["overwrite"] = settings.overwrite
     values["total_timesteps"] = settings.num_timesteps
     check_arguments(settings.learn, {**values, "env": None})
     if settings.seed is None:
@@ -240,5 +242,5 @@ def check_own(settings) -> None:
         raise UserValueError(
             "--overwrite needs the folder of the run that is replaced, --log_path"
         )
-    if folder is not None and not settings.overwrite:
+    if folder is not None and not settings.overwrite and mpi.rank == 0:
         check_unused(folder)

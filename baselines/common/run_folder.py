@@ -25,7 +25,7 @@ from baselines.common.saving.models import MODEL_FILE
 
 # Files that a run writes, as others in its folder, such as pictures, say nothing of it.
 WRITTEN = "progress.csv", f"*{Monitor.EXT}", "checkpoints/*.json", MODEL_FILE
-OF_ARGUMENTS = {"alg": str, "env": str, "num_timesteps": int, "num_env": int}
+OF_ARGUMENTS = {"alg": str, "env": str | None, "num_timesteps": int, "num_env": int}
 
 
 class RunFolder(NamedTuple):

@@ -28,6 +28,7 @@ from baselines.common.saving.checkpoints import (
     find_run_folder,
     list_manifests,
 )
+from baselines.common.saving.log_folder import check_links
 from baselines.common.saving.models import remove_models
 from baselines.common.signals import StopSignals
 from baselines.common.status import Clock, begin_status
@@ -160,10 +161,11 @@ class Run:
         parts |= {"episodes": self.episodes, "clock": self.clock, "logger": logger}
         folder = folder and os.path.join(folder, "checkpoints")
         self.checkpoints = Checkpoints(folder, description, {"model": model, **parts})
-        if self.resume is None:
-            self.begin()
-        else:
-            self.restore()
+        try:
+            (self.begin if self.resume is None else self.restore)()
+        except BaseException:
+            logger.end_run()
+            raise
         if self.num_timesteps < self.num_updates * self.batch_size:
             self.warn()
             self.status = begin_status(
@@ -188,9 +190,8 @@ class Run:
         """Opens the log of a new run."""
         if not self.total_timesteps:
             return  # A model is loaded, nothing more.
-        logger.lock()
-        logger.describe(lambda: config_of_call(self))
-        logger.open_files()
+        overwrite = self.arguments.given["overwrite"]
+        logger.begin_run(lambda: config_of_call(self), overwrite)
         mpi.wait()  # until rank 0 has removed the files of an earlier run
         if logger.get_dir():
             self.checkpoints.remove_all()
@@ -204,6 +205,7 @@ class Run:
         if not all(map(is_resumable, self.envs)):
             raise UserTypeError(NOT_RESUMABLE)
         folder, total = find_run_folder(self.resume), self.total_timesteps
+        check_links(folder)
         logger.lock()
         found = self.checkpoints.restore(folder, total)
         if found is None:
@@ -234,9 +236,7 @@ class Run:
 
     def __exit__(self, kind, error, traceback):
         self.signals.release()
-        logger.unlock()
         if self.status is not None:
-            logger.clear()  # What was added after the last row belongs to no other run.
             self.status.close()
         if self.status is not None and error is None:
             logger.log(
@@ -249,6 +249,8 @@ class Run:
             if manifests := list_manifests(folder) if self.checkpoint_interval else []:
                 where = f"the last good checkpoint is {manifests[-1]}"
             error.args = (f"{error}; {where}",)
+        if self.total_timesteps:
+            logger.end_run()
 
     def updates(self):
         """Yields ``nupdates``, from 1, and ``num_timesteps`` of each update to be made.

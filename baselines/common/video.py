@@ -26,6 +26,8 @@ def check_video(path) -> None:
 class TerminalFrame(gym.Wrapper):
     """Draws the last state of an episode, which a VecEnv resets at once, to info."""
 
+    stateless = True  # for checkpoints
+
     def step(self, action):
         obs, reward, terminated, truncated, info = self.env.step(action)
         if terminated or truncated:

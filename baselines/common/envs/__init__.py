@@ -3,7 +3,7 @@
 from baselines.common.lazy import exports
 
 # Lazily, because vec_env needs the Recorder of this room, and make.py needs vec_env.
-__getattr__ = exports(
+__getattr__, __dir__ = exports(
     __name__,
     as_vec_env="make",
     make_env="make",

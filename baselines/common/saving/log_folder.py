@@ -1,6 +1,7 @@
 """Log folders: whether there is a run in one, and whether one is writing to it."""
 
 import fcntl
+import math
 import os
 import time
 from glob import escape, glob
@@ -24,26 +25,48 @@ RUN_FILES = (
 LOCK_SECONDS = 1  # in which somebody who only looks has let go
 
 
-def find_run_files(folder) -> list:
-    """Returns the paths of the files of a run, in the order of ``RUN_FILES``."""
+def find_run_files(folder, before=math.inf) -> list:
+    """Returns the paths of the files of a run, in the order of ``RUN_FILES``.
+
+    Args:
+        folder: path.
+        before: time in seconds; files that were changed later are left out.
+    """
     folder = escape(os.path.expanduser(folder))
-    return [path for name in RUN_FILES for path in sorted(glob(f"{folder}/{name}"))]
+    paths = [path for name in RUN_FILES for path in sorted(glob(f"{folder}/{name}"))]
+    return [path for path in paths if os.lstat(path).st_mtime < before]
 
 
-def remove_run_files(folder) -> None:
-    """Removes the files of an earlier run."""
-    for path in find_run_files(folder):
+def remove_run_files(folder, before=math.inf) -> None:
+    """Removes the files of a run; arguments as in ``find_run_files``."""
+    for path in find_run_files(folder, before):
         os.unlink(path)
 
 
-def check_unused(folder) -> None:
-    """Raises UserFileError if a run has written to a folder already."""
-    if files := find_run_files(folder):
+def check_links(folder) -> None:
+    """Raises UserFileError if writing to a run's files would change others."""
+    folder = os.path.expanduser(folder)
+    places = [os.path.join(folder, name) for name in ("checkpoints", "tb", "videos")]
+    files = find_run_files(folder)
+    for path in [*places, *files, *(f"{file}.tmp" for file in files)]:
+        if os.path.islink(path):
+            raise UserFileError(
+                f"cannot resume {folder}: {path} is a link, which a run does not make"
+            )
+
+
+def check_unused(folder, before=math.inf) -> None:
+    """Raises UserFileError if a run has written to a folder already.
+
+    Args:
+        folder, before: as in ``find_run_files``.
+    """
+    if files := find_run_files(folder, before):
         named = ", ".join(os.path.relpath(path, folder) for path in files[:2])
         raise UserFileError(
             f"{folder} has a run already ({named}{', ...' if files[2:] else ''}): "
-            f"continue it with --resume={folder}, replace it with --overwrite, or give "
-            "another --log_path"
+            f"continue it with --resume={folder}, replace it with --overwrite (in "
+            "Python, learn(overwrite=True)), or give another folder"
         )
 
 
@@ -70,14 +93,19 @@ def lock_folder(folder) -> int | None:
 def is_locked(folder) -> bool:
     """Whether a run is writing to a folder."""
     lock = try_lock(folder, fcntl.LOCK_SH)
-    if lock:
+    if lock is False:
+        return True
+    if lock is not None:
         os.close(lock)
-    return lock is False
+    return False
 
 
 def try_lock(folder, kind):
     """Returns a file descriptor; False for a lock of others, None for no locks."""
-    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return None
     try:
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except OSError as error:  # such as on some network file systems

@@ -32,6 +32,7 @@ class DummyVecEnv(VecEnv):
         self.envs = [with_recorder(env_fn()) for env_fn in env_fns]
         if not self.envs:
             raise UserValueError("DummyVecEnv needs at least one environment")
+        self.spec = self.envs[0].spec
         self.resumable = all(is_resumable(env) for env in self.envs)
         env = self.envs[0]
         check_equal_spaces([(e.observation_space, e.action_space) for e in self.envs])
