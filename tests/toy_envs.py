@@ -1,5 +1,6 @@
 """Small environments with known answers, which worker processes can import."""
 
+import copy
 import sys
 import time
 
@@ -48,28 +49,35 @@ class CounterEnv(gym.Env):
         return np.full((2, 3, 3), self.t, np.uint8)
 
 
-class NoiseEnv(gym.Env):
-    """Random observations and rewards; episodes end and are cut at random."""
+class RandomEnv(gym.Env):
+    """Draws observations, rewards and ends; its infos tell what actions it was given.
+
+    Args:
+        observation_space, action_space: its spaces.
+        seed: of what it draws.
+    """
 
     metadata = {"render_modes": []}
-    action_space = spaces.Discrete(2)
 
-    def __init__(self, shape, dtype):
-        high = 255 if dtype == np.uint8 else np.inf
-        self.observation_space = spaces.Box(0, high, shape, dtype)
+    def __init__(self, observation_space, action_space, seed=None):
+        # Each environment draws from a generator of its own.
+        self.observation_space = copy.deepcopy(observation_space)
+        self.action_space = action_space
+        self.reset(seed=seed)
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
-        return self.noise(), {}
+        if seed is not None:
+            self.observation_space.seed(seed)
+        return self.observation_space.sample(), {}
 
     def step(self, action):
-        terminated, truncated = self.np_random.random(2) < 0.1
+        action = np.array(action)
         reward = self.np_random.normal()
-        return self.noise(), reward, bool(terminated), bool(truncated), {}
-
-    def noise(self):
-        space = self.observation_space
-        return self.np_random.integers(0, 256, space.shape).astype(space.dtype)
+        terminated, truncated = self.np_random.random(2) < 0.1
+        info = {"action": action, "type": action.dtype.str}
+        obs = self.observation_space.sample()
+        return obs, reward, bool(terminated), bool(truncated), info
 
 
 class FailingEnv(CounterEnv):
