@@ -192,20 +192,36 @@ def test_segments_are_never_changed(monkeypatch):
     assert len(segments) == 15
 
 
-def test_sum_tree_samples_in_proportion():
-    tree = SumTree(3000)
-    rng = np.random.default_rng(0)
-    values = rng.integers(0, 4, 3000).astype(float)
-    tree.set(np.arange(3000), values)
-    tree.check_valid()
-    total = int(values.sum())
-    assert tree.total == total
-    found = tree.find(np.arange(total) + 0.5)
-    np.testing.assert_array_equal(np.bincount(found, minlength=3000), values)
-    tree.set(np.array([7, 2999]), np.array([0.0, 50.0]))
-    tree.check_valid()
-    assert tree.total == total - values[7] - values[2999] + 50
-    assert tree.find(np.array([tree.total]))[0] == 2999  # rounded past the end
+@pytest.mark.parametrize("size", [1, 31, 32, 33, 1024, 1025, 40_000])
+def test_sum_tree_finds_what_a_search_in_the_cumulative_sum_finds(size):
+    rng = np.random.default_rng(size)
+    tree, expected = SumTree(size), np.zeros(size)
+    for count in (1, 2, 50, size, 7 * size):  # so that indices occur several times
+        indices = rng.integers(size, size=count)
+        # Eighths, whose sums are exact, and many zeros.
+        values = rng.integers(1, 100, count) * rng.integers(2, size=count) / 8
+        values[-1] = 0.125
+        tree.set(indices, values)
+        expected[indices] = values
+        tree.check_valid()
+        np.testing.assert_array_equal(tree.get(np.arange(size)), expected)
+        ends = np.cumsum(expected)
+        assert tree.total == ends[-1]
+        points = rng.uniform(0, tree.total, (3, 40))
+        # A point where one number ends belongs to the next that is not zero.
+        points[0] = rng.choice(np.append(0, ends[ends < tree.total]), 40)
+        found = np.searchsorted(ends, points, side="right")
+        np.testing.assert_array_equal(tree.find(points), found)
+        # Rounded past the end, it belongs to the last.
+        assert tree.find(np.array([tree.total])) == np.flatnonzero(expected)[-1]
+
+
+def test_sum_tree_of_few_numbers():
+    tree = SumTree(5)
+    tree.set(np.array([1, 3, 1]), np.array([9.0, 0.5, 2.0]))
+    assert tree.total == 2.5  # 0, 2, 0, 0.5 and 0
+    points = np.array([0, 1.99, 2, 2.49, 2.5])
+    np.testing.assert_array_equal(tree.find(points), [1, 1, 3, 3, 3])
 
 
 def test_prioritized_frequencies_and_weights():
