@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from baselines import logger, run
+from baselines.common.declarations import declared_arguments
 from baselines.common.discovery import find_algorithm, find_defaults, list_algorithms
+from baselines.common.errors import UserTypeError
 from baselines.common.training import Run
 
 # Writing a report takes longer than most runs of tests, which are in this process.
@@ -73,6 +75,18 @@ def env_id(alg, learn):
     chosen = find_defaults(find_algorithm(alg), "small").get("env", {}).get("id")
     kinds = {kind.__name__ for kind in learn.actions}
     return chosen or ("CartPole-v1" if "Discrete" in kinds else "Pendulum-v1")
+
+
+@contextlib.contextmanager
+def skipped_if_not_recurrent(learn):
+    """Skips a test of recurrent networks where a replay memory rules them out."""
+    try:
+        yield
+    except UserTypeError as error:
+        if "is recurrent" not in str(error):
+            raise
+        assert "buffer_size" in declared_arguments(learn)
+        pytest.skip(str(error))
 
 
 class Killed(Exception):

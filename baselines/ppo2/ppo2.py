@@ -121,7 +121,8 @@ def learn(
     recurrent = policy.initial_state is not None
     # What minibatches are drawn from: whole sequences if there is a state.
     num_samples = env.num_envs if recurrent else env.num_envs * nsteps
-    if num_samples % nminibatches:
+    # A model that is only loaded has no environments to fit.
+    if total_timesteps and num_samples % nminibatches:
         samples = f"num_env {env.num_envs} x nsteps {nsteps}"
         if recurrent:
             samples = "num_env, as a recurrent network trains on whole sequences"

@@ -1,0 +1,56 @@
+"""A saved model acts as it did, for every algorithm with every network it takes."""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from conftest import skipped_if_not_recurrent, slow
+from toy_envs import RandomEnv
+
+import baselines
+from baselines import logger
+from baselines.common.arguments import NETWORK
+from baselines.common.vec_env import DummyVecEnv
+
+IMAGES = gym.spaces.Box(0, 255, (36, 36, 2), np.uint8)
+NETWORKS = [dict(network=name) for name in NETWORK.known()]
+NETWORKS.append(dict(network="mlp", layer_norm=True))
+# test_algorithms.py saves and loads one without a state for each space of actions.
+QUICK = dict(network="lstm")
+
+
+def play(model, observations, deterministic):
+    """What ``step`` returns for [T, N, ...]; new episodes begin in the middle."""
+    states, rows = None, []
+    for t, obs in enumerate(observations):
+        begun = np.full(len(obs), t in (0, len(observations) // 2))
+        rows.append(model.step(obs, states, begun, deterministic=deterministic))
+        states = rows[-1][2]
+    return [np.array(x) for x in zip(*rows)]
+
+
+@pytest.mark.parametrize(
+    "network",
+    [network if network == QUICK else slow(network) for network in NETWORKS],
+    ids=lambda network: "-".join(map(str, network.values())),
+)
+def test_loaded_model_acts_as_the_saved_one(
+    alg, learn, small, env_id, network, tmp_path
+):
+    space = gym.make(env_id).action_space
+    env = DummyVecEnv([lambda: RandomEnv(IMAGES, space)] * 2)
+    with logger.scoped_configure(None, []), skipped_if_not_recurrent(learn):
+        model = learn(**small, **network, seed=0, total_timesteps=0, env=env)
+    rng = np.random.default_rng(0)
+    for variable in model.variables:  # No seed builds them like this.
+        variable.assign_add(rng.uniform(0, 0.01, variable.shape))
+    model.save(tmp_path / "model")
+    outside = {} if learn.__module__.startswith("baselines.") else {"alg": alg}
+    loaded = baselines.load(tmp_path / "model", **outside)
+    # What is drawn goes on from a seed, as generators are no part of a saved model.
+    loaded.rng.bit_generator.state = model.rng.bit_generator.state
+    observations = rng.integers(256, size=(4, 20, 36, 36, 2), dtype=np.uint8)
+    for deterministic in True, False:
+        expected = play(model, observations, deterministic)
+        for found, array in zip(play(loaded, observations, deterministic), expected):
+            np.testing.assert_array_equal(found, array)
+        assert expected[1].std() > 0
