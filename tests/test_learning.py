@@ -3,19 +3,27 @@
 import gymnasium as gym
 import numpy as np
 import pytest
-from conftest import slow
+from conftest import skipped_if_not_recurrent, slow
 from gymnasium import spaces
 
-from baselines import a2c, dqn, ppo2, rainbow
+from baselines import a2c, dqn, logger
+from baselines.common.declarations import declared_arguments
+from baselines.common.discovery import find_algorithm, find_defaults
 from baselines.common.envs import make_env
+from baselines.common.evaluation import evaluate
 from baselines.common.vec_env import DummyVecEnv, VecMonitor
-from baselines.ppo2 import defaults as ppo2_defaults
+
+
+@pytest.fixture(autouse=True)
+def no_log():
+    with logger.scoped_configure(None, []):
+        yield
 
 
 class Identity(gym.Env):
-    """Pays up to 1 for the action that equals the observation; 100 steps an episode.
+    """Pays up to 1 for the action that equals the observation; 10 steps an episode.
 
-    Of vectors, every equal part pays its share; of a Box, closeness pays.
+    Of vectors, every part pays its share; of a Box, 1 - (action - observation)².
     """
 
     def __init__(self, space):
@@ -43,11 +51,11 @@ class Identity(gym.Env):
 
     def step(self, action):
         if isinstance(self.action_space, spaces.Box):
-            reward = float(1 - np.mean(np.abs(action - self.obs)))
+            reward = float(1 - np.mean(np.square(action - self.obs)))
         else:
             reward = float(np.mean(action == self.obs))
         self.steps += 1
-        return self.draw(), reward, False, self.steps == 100, {}
+        return self.draw(), reward, False, self.steps == 10, {}
 
 
 def make_identity(space, seed):
@@ -56,92 +64,55 @@ def make_identity(space, seed):
     return env
 
 
-def make_identities(space, num_env=8):
-    env_fns = [lambda i=i: make_identity(space, i) for i in range(num_env)]
+def make_identities(space):
+    env_fns = [lambda i=i: make_identity(space, i) for i in range(4)]
     return VecMonitor(DummyVecEnv(env_fns))
 
 
-def last_mean_return(learn, env, **settings):
-    """Mean return of the last 100 episodes of training, and the model."""
-    means = []
-
-    def callback(local_variables, global_variables):
-        returns = [episode["r"] for episode in local_variables["run"].episodes.results]
-        means.append(np.mean(returns) if returns else 0)
-
-    model = learn(env=env, callback=callback, **settings)
-    return means[-1], model
+def those_of(learn, **settings):
+    """The settings that are arguments of an algorithm."""
+    known = declared_arguments(learn)
+    return {name: value for name, value in settings.items() if name in known}
 
 
-IDENTITIES = [  # with what guessing earns, and what has to be earned
-    (spaces.Discrete(5), 20, 90),
-    (spaces.MultiDiscrete([3, 4]), 29, 90),
-    (spaces.MultiBinary(3), 50, 90),
-    (spaces.Box(-1, 1, (2,)), 33, 80),
-]
-by_space = pytest.mark.parametrize(
-    ("space", "guessing", "bar"),
-    IDENTITIES,
-    ids=[type(space).__name__ for space, *_ in IDENTITIES],
-)
-
-
-@by_space
-def test_a2c_learns_identity(space, guessing, bar):
-    mean, model = last_mean_return(
-        a2c.learn,
-        make_identities(space),
-        network="mlp",
+def train_to(score, learn, make_venv, episodes, **settings):
+    """Trains until the best actions earn so much; returns the model's mean return."""
+    model = learn(
+        env=make_venv(),
+        eval_env=make_venv(),
+        eval_interval=1000,
+        eval_episodes=episodes,
+        stop_at=score,
         seed=0,
-        total_timesteps=50_000,
-        lr=1e-2,
-        gamma=0.5,
+        **settings,
     )
-    assert guessing < bar < mean
-    if isinstance(space, spaces.Discrete):
-        actions, *_ = model.step(np.arange(5), deterministic=True)
-        np.testing.assert_array_equal(actions, np.arange(5))
-
-
-@by_space
-def test_ppo2_learns_identity(space, guessing, bar):
-    mean, _ = last_mean_return(
-        ppo2.learn,
-        make_identities(space),
-        network="mlp",
-        seed=0,
-        total_timesteps=50_000,
-        nsteps=64,
-        lr=2e-3,
-        gamma=0.5,
-    )
-    assert guessing < bar < mean
+    results = evaluate(model, make_venv(), episodes, deterministic=True)
+    return np.mean([result["r"] for result in results])
 
 
 @pytest.mark.parametrize(
-    "settings",
-    [{}, dict(values="categorical", v_min=0.0, v_max=2.0, dueling=True, n_step=3)],
-    ids=["dqn", "additions"],
+    "space",
+    [
+        spaces.Discrete(5),
+        slow(spaces.MultiDiscrete([3, 4])),
+        slow(spaces.MultiBinary(3)),
+        spaces.Box(-1, 1, (2,)),
+    ],
+    ids=lambda space: type(space).__name__,
 )
-def test_dqn_learns_identity(settings):
-    space = spaces.Discrete(5)
-    _, model = last_mean_return(
-        dqn.learn,
-        make_identities(space),
+def test_identity_is_learned(learn, small, space):
+    if not isinstance(space, learn.actions):
+        pytest.skip("it does not take such actions")
+    mean = train_to(
+        9.5,
+        learn,
+        lambda: make_identities(space),
+        episodes=40,
         network="mlp",
-        hiddens=[],
-        seed=0,
-        total_timesteps=12_000,
-        train_freq=8,
-        lr=2e-3,
-        gamma=0.5,
-        exploration_final_eps=0.1,
-        checkpoint_freq=0,
-        **settings,
+        total_timesteps=30_000,
+        **small | those_of(learn, lr=5e-3, gamma=0.5, train_freq=4),
     )
-    # Guessing would be right for one of five.
-    actions, *_ = model.step(np.arange(5), deterministic=True)
-    np.testing.assert_array_equal(actions, np.arange(5))
+    assert mean >= 9  # 2, 2.9, 5 and 6.7 by the best action that is always the same
 
 
 class FixedSequence(gym.Env):
@@ -165,38 +136,43 @@ class FixedSequence(gym.Env):
         return 0, reward, self.t == len(self.sequence), False, {}
 
 
-A2C_SETTINGS = dict(nsteps=8, lr=3e-2, total_timesteps=80_000)
-PPO2_SETTINGS = dict(nsteps=16, nminibatches=2, lr=2e-3, total_timesteps=40_000)
+def make_sequences():
+    return VecMonitor(DummyVecEnv([FixedSequence] * 4))
 
 
-@pytest.mark.parametrize(
-    ("learn", "settings", "network"),
-    [
-        (ppo2.learn, PPO2_SETTINGS, "lstm"),
-        slow(ppo2.learn, PPO2_SETTINGS, "lnlstm"),
-        slow(a2c.learn, A2C_SETTINGS, "lstm"),
-        slow(a2c.learn, A2C_SETTINGS, "lnlstm"),
-    ],
-)
-def test_recurrent_networks_learn_a_fixed_sequence(learn, settings, network):
-    env = VecMonitor(DummyVecEnv([FixedSequence for _ in range(8)]))
-    mean, _ = last_mean_return(
-        learn, env, network=network, nlstm=32, seed=0, gamma=0.5, **settings
-    )
-    assert mean > 3.7  # of 4; at most 1 without a state
+@pytest.mark.parametrize("network", ["lstm", slow("lnlstm")])
+def test_recurrent_networks_learn_a_fixed_sequence(learn, small, network):
+    if spaces.Discrete not in learn.actions:
+        pytest.skip("it does not take such actions")
+    with skipped_if_not_recurrent(learn):
+        mean = train_to(
+            4,
+            learn,
+            make_sequences,
+            episodes=4,
+            network=network,
+            nlstm=32,
+            total_timesteps=80_000,
+            **small | those_of(learn, lr=1e-2, gamma=0.5),
+        )
+    assert mean == 4  # 1 without a state
 
 
 @pytest.mark.slow
-def test_ppo2_reaches_195_on_cartpole():
-    settings = ppo2_defaults.classic_control()
-    assert settings.pop("env") == dict(num_env=8)
-    mean, _ = last_mean_return(
-        ppo2.learn,
-        make_cartpoles(8, seed=0),
+def test_cartpole_is_balanced_for_195_steps(alg, learn):
+    """After 30,000 agent steps at most, with its settings for classic control."""
+    if spaces.Discrete not in learn.actions:
+        pytest.skip("it does not take such actions")
+    defaults = find_defaults(find_algorithm(alg), "classic_control")
+    num_env = defaults.pop("env", {}).get("num_env", 2)
+    mean = train_to(
+        250,
+        learn,
+        lambda: make_cartpoles(num_env, seed=0),
+        episodes=10,
         network="mlp",
-        seed=0,
-        total_timesteps=100_000,
-        **settings,
+        total_timesteps=30_000,
+        **those_of(learn, lr=5e-3, value_network="copy", train_freq=4) | defaults,
     )
     assert mean >= 195
 
@@ -207,52 +183,54 @@ def make_cartpoles(num_env, seed):
     )
 
 
-def cartpole_settings(seed):
-    return dict(
-        env=make_cartpoles(8, 100 * seed),
-        network="mlp",
+def best_mean_return(learn, env, **settings):
+    """Highest mean of 100 episodes; the first of at least 195 ends training."""
+    best = 0
+
+    def on_update(run):
+        nonlocal best
+        if run.episodes.count >= 100:
+            best = max(best, run.episodes.mean("r"))
+        return best >= 195
+
+    learn(env=env, network="mlp", on_update=on_update, **settings)
+    return best
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1, 2, 3])
+def test_a2c_reaches_195_on_cartpole(seed):
+    best = best_mean_return(
+        a2c.learn,
+        make_cartpoles(8, 100 * seed),
         value_network="copy",
         seed=seed,
         lr=5e-3,
         ent_coef=0.0,
         total_timesteps=150_000,
     )
+    assert best >= 195
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [0, 1, 2, 3])
-def test_a2c_reaches_195_on_cartpole(seed):
-    mean, _ = last_mean_return(a2c.learn, **cartpole_settings(seed))
-    assert mean >= 195
-
-
-SYSTEMS = {
-    "dqn": {},
-    "n_step": dict(n_step=3),
-    "double": dict(double_q=True),
-    "noisy": dict(noisy=True),
-    "prioritized": dict(prioritized_replay=True),
-    "dueling": dict(dueling=True),
-    "categorical": dict(values="categorical", v_min=0.0, v_max=100.0),
-    # Returns are at most 1 / (1 - gamma) = 100.
-    "rainbow": dict(v_min=0.0, v_max=100.0),
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", SYSTEMS)
-def test_systems_of_rainbow_reach_195_on_cartpole(name):
-    learn = rainbow.learn if name == "rainbow" else dqn.learn
-    best = 0
-
-    def callback(local_variables, global_variables):
-        nonlocal best
-        best = max(best, local_variables["run"].episodes.mean("r"))
-        return best >= 195
-
-    learn(
-        env=make_cartpoles(8, seed=0),
-        network="mlp",
+@pytest.mark.parametrize(
+    "system",
+    [
+        dict(n_step=3),
+        dict(double_q=True),
+        dict(noisy=True),
+        dict(prioritized_replay=True),
+        dict(dueling=True),
+        # Returns are at most 1 / (1 - gamma) = 100.
+        dict(values="categorical", v_min=0.0, v_max=100.0),
+    ],
+    ids=lambda system: next(iter(system)),
+)
+def test_systems_of_rainbow_reach_195_on_cartpole(system):
+    """Each by itself; dqn without them and rainbow are among the algorithms above."""
+    best = best_mean_return(
+        dqn.learn,
+        make_cartpoles(8, seed=0),
         activation="relu",
         num_layers=1,
         num_hidden=256,
@@ -267,7 +245,6 @@ def test_systems_of_rainbow_reach_195_on_cartpole(name):
         buffer_size=100_000,
         target_network_update_freq=500,
         total_timesteps=200_000,  # Most need half of it.
-        callback=callback,
-        **SYSTEMS[name],
+        **system,
     )
     assert best >= 195
