@@ -84,8 +84,9 @@ def test_random_actions_come_first_and_can_be_resumed():
         explored.append(len(obs))
         return np.zeros((len(obs), 2), np.float32)
 
-    player, _ = make_player(explore, random_steps=8)
+    player, memory = make_player(explore, random_steps=8)
     actions = play(player, 6)
+    np.testing.assert_array_equal(memory.actions[:6], actions)
     assert (explored, player.num_timesteps) == ([2, 2], 12)
     assert len(np.unique(actions[:4])) == 16 and not actions[4:].any()
     player, _ = make_player(explore, random_steps=8)
