@@ -336,6 +336,7 @@ def test_user_error_of_a_rank_ends_all_with_one_line():
 @pytest.mark.parametrize("name", ["ppo2", "a2c"])
 def test_two_ranks_learn_cartpole(name):
     settings = "--num_env=4 --env=CartPole-v1 --seed=0 --log_path=log"
+    settings += " --stop_at=195 --log_interval=1"
     if name == "a2c":
         settings += " --value_network=copy --lr=5e-3 --ent_coef=0 --network=mlp"
     steps = {"ppo2": 100_000, "a2c": 150_000}[name]

@@ -407,7 +407,7 @@ PLENTY = 10**6
 
 
 @pytest.mark.parametrize(
-    "every", [40, pytest.param(2, marks=pytest.mark.slow)], ids=["some", "many"]
+    "every", [40, pytest.param(5, marks=pytest.mark.slow)], ids=["some", "many"]
 )
 def test_full_disk_leaves_the_checkpoint_before_it(every, capsys, monkeypatch):
     arguments = "--alg=dqn --env=CartPole-v1 --num_env=2 --seed=1 --print_freq=2 "
