@@ -63,6 +63,53 @@ MOVED = {
 }
 
 
+# Names of modules that are here.
+OWN_BOOL = "use argparse.BooleanOptionalAction"
+MADE_BY_ID = "use make_vec_env of baselines.common.envs, which knows environments by id"
+MOVED_NAMES = {
+    "baselines.common": {
+        "explained_variance": "use that of baselines.common.returns",
+        "discount": "use n_step of baselines.common.returns",
+        "boolean_flag": OWN_BOOL,
+        "Dataset": MOVED["baselines.common.dataset"],
+    },
+    "baselines.common.atari_wrappers": {
+        "ScaledFloatFrame": "models divide uint8 frames by 255 once, on their device",
+        "LazyFrames": "the replay memory stores each frame once",
+    },
+    "baselines.common.cmd_util": {
+        "arg_parser": "use argparse.ArgumentParser",
+        "atari_arg_parser": "use common_arg_parser",
+        "mujoco_arg_parser": "use common_arg_parser",
+        "robotics_arg_parser": "use common_arg_parser",
+        "make_mujoco_env": MADE_BY_ID,
+        "make_robotics_env": MADE_BY_ID,
+    },
+    "baselines.common.distributions": {
+        "make_pdtype": "use make_distribution",
+        "CategoricalPdType": "use Categorical",
+        "DiagGaussianPdType": "use DiagGaussian",
+        "BernoulliPdType": "use Bernoulli",
+        "MultiCategoricalPdType": "use MultiCategorical",
+    },
+    "baselines.common.misc_util": {
+        "boolean_flag": OWN_BOOL,
+        "pretty_eta": "use duration of baselines.common.amounts",
+        "zipsame": "use zip(..., strict=True)",
+        "EzPickle": "use gymnasium.utils.EzPickle",
+        "RunningAvg": "nothing takes its place",
+        "pickle_load": "files here are no pickles",
+        "relatively_safe_pickle_dump": "use replace_file of "
+        "baselines.common.saving.files",
+    },
+    "baselines.common.policies": {
+        "build_policy": "use Policy",
+        "PolicyWithValue": "use Policy",
+    },
+    "baselines.common.runners": {"AbstractEnvRunner": "use Runner"},
+}
+
+
 def find_spec(name, path=None, target=None) -> None:
     """Is asked for a module that no other finder found.
 

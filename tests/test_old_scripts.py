@@ -24,7 +24,7 @@ from baselines.common.schedules import (
     LinearSchedule,
     PiecewiseSchedule,
 )
-from baselines.moved import MOVED
+from baselines.moved import MOVED, MOVED_NAMES
 
 PAGE = Path(__file__).parent.parent / "docs" / "from_openai_baselines.md"
 TABLE = re.findall(r"^\| `(baselines[\w.]*)` \| (.*) \|$", PAGE.read_text(), re.M)
@@ -265,6 +265,20 @@ def test_modules_that_are_not_here_say_what_replaced_them(name):
         assert str(error.value) == (
             f"{name} of OpenAI Baselines is not here: {MOVED[name]}"
         )
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [(module, name) for module, names in MOVED_NAMES.items() for name in names],
+)
+def test_names_that_are_gone_say_what_replaced_them(module, name):
+    expected = f"{module}.{name} of OpenAI Baselines is gone: "
+    with pytest.raises(ImportError, match=f"^{re.escape(expected)}") as error:
+        exec(f"from {module} import {name}")
+    assert str(error.value).endswith(MOVED_NAMES[module][name])
+    assert f"`{name}`" in dict(TABLE)[module]
+    with pytest.raises(ImportError, match="cannot import name 'other'"):
+        exec(f"from {module} import other")
 
 
 def test_other_modules_fail_as_ever():

@@ -13,6 +13,9 @@ import numpy as np
 from gymnasium import spaces
 
 from baselines.common.errors import UserTypeError, UserValueError
+from baselines.common.lazy import names_of
+
+__getattr__ = names_of(__name__)
 
 NOOP = 0
 MAX_FRAMES = 108_000  # half an hour at 60 frames a second

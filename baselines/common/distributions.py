@@ -14,6 +14,9 @@ from keras import ops
 
 from baselines.common.errors import UserTypeError
 from baselines.common.layers import dense
+from baselines.common.lazy import names_of
+
+__getattr__ = names_of(__name__)
 
 HEAD_GAIN = 0.01  # nearly the same distribution everywhere at first
 

@@ -5,7 +5,7 @@ import os
 import sys
 import tempfile
 
-from baselines.common.errors import UserError
+from baselines.common.errors import MovedModule, UserError
 
 
 def exports(package, **modules):
@@ -44,6 +44,27 @@ def learn_of(package, *others):
         return get(name)
 
     return __getattr__, names_of
+
+
+def names_of(module, others=None):
+    """Returns a ``__getattr__`` that says what became of names of OpenAI Baselines.
+
+    Args:
+        module: its ``__name__``.
+        others: a ``__getattr__`` for all other names, None for none.
+    """
+
+    def __getattr__(name):
+        # Only here, because it imports this package.
+        from baselines.moved import MOVED_NAMES
+
+        if became := MOVED_NAMES[module].get(name):
+            raise MovedModule(f"{module}.{name} of OpenAI Baselines is gone: {became}")
+        if others is not None:
+            return others(name)
+        raise AttributeError(f"module {module!r} has no attribute {name!r}")
+
+    return __getattr__
 
 
 def import_quietly(module):

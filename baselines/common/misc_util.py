@@ -3,6 +3,9 @@
 import keras
 
 from baselines.common import mpi
+from baselines.common.lazy import names_of
+
+__getattr__ = names_of(__name__)
 
 
 def set_global_seeds(seed) -> None:

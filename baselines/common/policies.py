@@ -9,8 +9,11 @@ from baselines.common import backend
 from baselines.common.distributions import make_distribution
 from baselines.common.errors import UserTypeError, UserValueError
 from baselines.common.layers import dense
+from baselines.common.lazy import names_of
 from baselines.common.model import Model, build_network, check_separate
 from baselines.common.running_moments import RunningMoments
+
+__getattr__ = names_of(__name__)
 
 
 class Policy(Model):

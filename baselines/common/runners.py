@@ -7,6 +7,9 @@ from keras import ops
 
 from baselines.common import backend
 from baselines.common.episodes import ResultCollector
+from baselines.common.lazy import names_of
+
+__getattr__ = names_of(__name__)
 
 
 class Rollout(NamedTuple):
