@@ -110,6 +110,7 @@ def make_train_env(settings):
         gamestate=settings.gamestate,
         log_dir=logger.get_dir() if settings.training else None,
         on_worker_failure=settings.on_worker_failure,
+        worker_timeout=settings.worker_timeout,
         **rendered(settings.num_env, "rgb_array", settings.env_type) if filmed else {},
     )
     if not filmed:

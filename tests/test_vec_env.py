@@ -559,6 +559,36 @@ def test_a_killed_worker_is_reported_with_its_exit_status():
         assert worker_processes() == []
 
 
+@pytest.mark.parametrize("on_worker_failure", ["replace", "raise"])
+def test_a_worker_that_hangs_is_ended(on_worker_failure, capsys):
+    with SubprocVecEnv([CounterEnv] * 4, 2, on_worker_failure) as venv:
+        venv.worker_timeout = 1  # To start takes longer.
+        venv.reset()
+        venv.step([0] * 4)
+        stopped = worker_processes()[1]
+        stopped.suspend()
+        message = "environments 2 to 3 gave no answer for 1 s and was ended"
+        with time_limit():
+            if on_worker_failure == "raise":
+                with pytest.raises(WorkerError, match=message):
+                    venv.step([0] * 4)
+                return
+            assert venv.step([0] * 4)[2].tolist() == [False, False, True, True]
+        assert message in capsys.readouterr().out
+        assert not stopped.is_running()
+        assert venv.step([0] * 4)[0].tolist() == [[3], [3], [1], [1]]
+
+
+def test_an_environment_that_waits_for_ever_is_named():
+    env_fns = [CounterEnv, partial(SlowEnv, seconds=10_000, first=2)]
+    with SubprocVecEnv(env_fns, 2, "raise", worker_timeout=60) as venv, time_limit():
+        venv.worker_timeout = 1
+        venv.reset()
+        venv.step([0, 0])
+        with pytest.raises(WorkerError, match="environments 1 to 1 gave no answer"):
+            venv.step([0, 0])
+
+
 def test_a_worker_killed_while_it_answers_is_reported():
     env_fns = [partial(LargeInfoEnv, 10**7)]
     with SubprocVecEnv(env_fns, on_worker_failure="raise") as venv:

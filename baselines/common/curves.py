@@ -26,6 +26,7 @@ RETURNS = "eprewmean", "rollout/ep_rew_mean", "mean 100 episode reward"
 RETURNS += "mean_episode_reward", "EpRewMean", "rollout/return_history"
 # Settings that change nothing of what is learned.
 NOT_COMPARED = {"seed", "total_timesteps", "resume", "play", "log_path"}
+NOT_COMPARED |= {"worker_timeout", "overwrite"}
 NOT_COMPARED |= {"save_path", "on_worker_failure", "log_interval", "print_freq"}
 NOT_COMPARED |= {"checkpoint_interval", "checkpoint_path", "checkpoint_freq"}
 NOT_COMPARED |= {"eval_interval", "eval_episodes", "stop_at"}

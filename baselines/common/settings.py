@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 
 from baselines.common import arguments as arg
 from baselines.common.declarations import declared_arguments
+from baselines.common.vec_env.subproc_vec_env import WORKER_TIMEOUT
 
 
 @dataclasses.dataclass
@@ -49,6 +50,10 @@ class Settings:
         "what happens when a worker process dies: another takes over and its episodes "
         "count as truncated, or training stops",
     ] = "replace"
+    worker_timeout: Annotated[
+        arg.Positive | None,
+        "seconds after which a worker process that gives no answer counts as dead",
+    ] = WORKER_TIMEOUT
     save_path: Annotated[
         str, "where to save the model (default: in the log folder)"
     ] = None

@@ -25,6 +25,7 @@ from baselines.common.vec_env import (
     VecNormalize,
 )
 from baselines.common.vec_env.gymnasium_vec_env import GymnasiumVecEnv
+from baselines.common.vec_env.subproc_vec_env import WORKER_TIMEOUT
 from baselines.common.video import TerminalFrame
 
 FRAME_STACK = {"atari": 4, "retro": 4}  # by environment type
@@ -137,6 +138,7 @@ def make_vec_env(
     log_dir=None,
     num_workers=None,
     on_worker_failure="replace",
+    worker_timeout=WORKER_TIMEOUT,
 ) -> VecEnv:
     """Returns ``num_env`` environments as one, with different seeds.
 
@@ -159,7 +161,7 @@ def make_vec_env(
         log_dir: folder of the files ``<r>.<i>.monitor.csv``; None for no files.
         num_workers: how many worker processes, see ``SubprocVecEnv``; None for
             what is fastest.
-        on_worker_failure: see ``SubprocVecEnv``.
+        on_worker_failure, worker_timeout: see ``SubprocVecEnv``.
 
     Raises:
         UserValueError: if retro games are to share a worker.
@@ -196,7 +198,7 @@ def make_vec_env(
     if num_workers is None and not use_workers(env_type, num_env):
         venv = DummyVecEnv(env_fns)
     else:
-        venv = SubprocVecEnv(env_fns, num_workers, on_worker_failure)
+        venv = SubprocVecEnv(env_fns, num_workers, on_worker_failure, worker_timeout)
     venv.spec = spec
     return venv
 

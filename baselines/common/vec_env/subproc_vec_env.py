@@ -24,6 +24,8 @@ from baselines.common.vec_env.vec_env import (
 )
 
 EXIT_TIMEOUT_SECONDS = 5.0  # for workers to end by themselves
+WORKER_TIMEOUT = 600.0  # seconds
+GRACE_SECONDS = 1.0
 
 
 class WorkerError(RuntimeError):
@@ -55,6 +57,9 @@ class SubprocVecEnv(VecEnv):
             warning: the episodes of its environments count as truncated, after the
             last observations that were received, and new ones begin. ``raise`` raises
             WorkerError.
+        worker_timeout: seconds in which workers have to answer. One that does not, such
+            as one whose environment waits for something, is ended and counts as dead.
+            None for no limit.
 
     Raises:
         WorkerError: here or in any later call, if an environment raises (with
@@ -64,7 +69,13 @@ class SubprocVecEnv(VecEnv):
 
     closed = True  # until there are workers
 
-    def __init__(self, env_fns, num_workers=None, on_worker_failure="replace"):
+    def __init__(
+        self,
+        env_fns,
+        num_workers=None,
+        on_worker_failure="replace",
+        worker_timeout=WORKER_TIMEOUT,
+    ):
         env_fns = list(env_fns)
         num_workers = mpi.available_cores() if num_workers is None else num_workers
         if not env_fns or num_workers < 1:
@@ -78,6 +89,7 @@ class SubprocVecEnv(VecEnv):
                 f"{on_worker_failure!r}"
             )
         self.on_worker_failure = on_worker_failure
+        self.worker_timeout = worker_timeout
         self._memory = tempfile.TemporaryFile(dir=shared_memory_folder())
         self._workers = []
         self._asked = self._workers  # whose answers are still to come
@@ -196,7 +208,7 @@ class SubprocVecEnv(VecEnv):
         waiting = {worker.pipe: worker for worker in self._asked}
         try:
             while waiting:
-                for pipe in wait(waiting):
+                for pipe in self._wait(waiting):
                     worker = waiting.pop(pipe)
                     try:
                         answers[worker] = worker.receive()
@@ -209,6 +221,21 @@ class SubprocVecEnv(VecEnv):
             self.close()
             raise
         return list(answers.values())
+
+    def _wait(self, waiting) -> list:
+        """Returns the pipes with an answer, or with the end of a worker that has none.
+
+        Args:
+            waiting: workers by their pipes.
+        """
+        # The second time, because this process may itself have been stopped.
+        for seconds in self.worker_timeout, GRACE_SECONDS:
+            if pipes := wait(waiting, seconds):
+                return pipes
+        for worker in waiting.values():
+            worker.hung_for = self.worker_timeout
+            worker.process.kill()
+        return list(waiting)
 
     def _replace(self, worker, error):
         """Starts the program of a worker again that died with ``error``."""
@@ -253,9 +280,11 @@ class WorkerProcess:
         truncated: whether the program was replaced and the end of its episodes has not
             been reported yet.
         unproven: whether the program was replaced and has not made a step yet.
+        hung_for: seconds without an answer, after which it was ended; None if not.
     """
 
     truncated = unproven = False
+    hung_for = None
 
     def __init__(self, env_fns, part, memory):
         self.env_fns = env_fns
@@ -265,6 +294,7 @@ class WorkerProcess:
 
     def start(self):
         """Starts the program and asks it to make the environments."""
+        self.hung_for = None
         ours, theirs = socket.socketpair()
         fds = theirs.fileno(), self.memory.fileno()
         # By its path: python -m would put the current folder first in sys.path.
@@ -295,10 +325,13 @@ class WorkerProcess:
         try:
             message = self.pipe.recv_bytes()
         except (EOFError, OSError):
+            status = self.process.wait(EXIT_TIMEOUT_SECONDS)
+            what = f"died with exit status {status}"
+            if self.hung_for is not None:
+                what = f"gave no answer for {self.hung_for:g} s and was ended"
             raise WorkerDied(
                 f"the worker process of environments {self.part.start} to "
-                f"{self.part.stop - 1} died with exit status "
-                f"{self.process.wait(EXIT_TIMEOUT_SECONDS)}"
+                f"{self.part.stop - 1} {what}"
             ) from None
         ok, answer = pickle.loads(message)
         if ok:
