@@ -5,6 +5,7 @@
 
 import contextlib
 import csv
+import gc
 import inspect
 import json
 import os
@@ -235,6 +236,19 @@ def test_run_from_python_is_described_and_resumed(
     assert list_runs(cut)[0].state == "finished"
     with contextlib.closing(find_env(cut).make()) as env:
         assert evaluate(baselines.load(cut), env, episodes=1)
+
+
+def test_compiled_calls_are_freed_with_the_model(learn, small, make):
+    def count_graphs():
+        gc.collect()
+        return sum(type(x).__name__ == "FuncGraph" for x in gc.get_objects())
+
+    before = count_graphs()
+    with make() as env:
+        model = learn(**small, env=env, network="mlp", total_timesteps=256)
+        assert count_graphs() > before
+        del model
+    assert count_graphs() == before
 
 
 @contextlib.contextmanager

@@ -23,6 +23,16 @@ def clip_gradients(optimizer, gradients):
     ]
 
 
+def unchanged(optimizer, gradients_and_variables):
+    """Returns gradients as they are.
+
+    Keras would sum them over the replicas of TensorFlow, of which there is one here.
+    For this it registers a gradient function that TensorFlow never forgets, and with it
+    the graph of each update that was ever compiled.
+    """
+    return gradients_and_variables
+
+
 class RMSprop(keras.optimizers.RMSprop):
     """RMSProp as TensorFlow 1 had it: mean squares start at 1, not at 0.
 
@@ -31,6 +41,7 @@ class RMSprop(keras.optimizers.RMSprop):
     """
 
     _clip_gradients = clip_gradients
+    _all_reduce_sum_gradients = unchanged
 
     def __init__(
         self,
@@ -71,6 +82,7 @@ class Adam(keras.optimizers.Adam):
     """Adam (Kingma and Ba 2015)."""
 
     _clip_gradients = clip_gradients
+    _all_reduce_sum_gradients = unchanged
 
     def __init__(
         self,
