@@ -23,6 +23,8 @@ SHORT = "--alg=a2c --env=CartPole-v1 --num_timesteps=200 --seed=0"
 def in_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("OPENAI_LOGDIR", raising=False)
+    with logger.scoped_configure(None, []):
+        yield
 
 
 def train(words):

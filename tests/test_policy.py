@@ -48,7 +48,7 @@ def test_largest_input_of_the_first_convolution_is_one(make):
 def test_observations_without_their_first_axis_are_refused():
     policy = Policy(FLAT, ACTIONS, "mlp")
     for act in (policy.step, policy.value):
-        with pytest.raises(UserValueError, match=r"shape \('N', 3\), received \(3,\)"):
+        with pytest.raises(UserValueError, match=r"shape \(N, 3\), received \(3,\)"):
             act(np.zeros(3, np.float32))
 
 

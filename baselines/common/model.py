@@ -90,8 +90,8 @@ class Model:
         shape = self.observation_space.shape
         if len(obs.shape) != len(shape) + 1 or tuple(obs.shape[1:]) != shape:
             raise UserValueError(
-                f"observations have to have the shape {shape}, or as a batch of N of "
-                f"them (N, {', '.join(map(str, shape))}); received {tuple(obs.shape)}"
+                "observations have to come as a batch of shape "
+                f"({', '.join(['N', *map(str, shape)])}), received {tuple(obs.shape)}"
             )
 
     def check_spaces(self, env) -> None:
