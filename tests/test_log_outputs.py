@@ -57,7 +57,8 @@ def read_events(folder):
 
 def test_tensorboard_has_scalars_over_agent_steps():
     logger.configure("log", ["tensorboard"])
-    write({"total_timesteps": 40, "loss": 0.5}, {"total_timesteps": 80, "loss": 0.25})
+    first = {"total_timesteps": 40, "loss": 0.5, "eprewmean": float("nan")}
+    write(first, {"total_timesteps": 80, "loss": 0.25})
     state = logger.get_state()
     logger.close()
     expected = [

@@ -194,7 +194,8 @@ class TensorBoardOutput:
     def write_row(self, row):
         self.step = row.get("total_timesteps", self.step + 1)
         for key, value in row.items():
-            self.writer.add_scalar(key, value, self.step)
+            if not np.isnan(value):  # such as mean returns before an episode has ended
+                self.writer.add_scalar(key, value, self.step)
         self.writer.flush()
 
     def write_histogram(self, name, values, step):
