@@ -34,7 +34,7 @@ def pytest_generate_tests(metafunc):
     if "alg" not in metafunc.fixturenames or "alg" in words:
         return
     own = metafunc.config.getoption("--alg")
-    names = own or list_algorithms()
+    names = own or [name for name in list_algorithms() if not is_covered(name)]
     metafunc.parametrize(
         "alg",
         [name if own or not is_preset(name) else slow(name) for name in names],
@@ -50,6 +50,16 @@ def slow(*values):
 def is_preset(name):
     """Whether an algorithm is another one with other defaults."""
     return import_learn(name).preset_of is not None
+
+
+def is_covered(name):
+    """Whether an algorithm is a preset, and another one of the same changes more."""
+    learn = import_learn(name)
+    others = [import_learn(other) for other in list_algorithms()]
+    return learn.preset_of is not None and any(
+        other.preset_of is learn.preset_of and len(other.settings) > len(learn.settings)
+        for other in others
+    )
 
 
 def import_learn(name):

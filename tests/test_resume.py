@@ -248,9 +248,6 @@ def test_killed_process_goes_on_with_other_workers(monkeypatch):
 @pytest.mark.parametrize(
     "arguments",
     [
-        "a2c --env=PongNoFrameskip-v4 --num_env=4 --num_timesteps=6000 "
-        "--network=cnn_small",
-        "a2c --env=LunarLander-v3 --num_env=2 --num_timesteps=10000",
         "ppo2 --env=HalfCheetah-v4 --num_env=2 --num_timesteps=10000 --nsteps=160",
         "dqn --env=PongNoFrameskip-v4 --num_env=4 --num_timesteps=6000 "
         "--learning_starts=500 --buffer_size=3000 --network=cnn_small",
@@ -258,8 +255,7 @@ def test_killed_process_goes_on_with_other_workers(monkeypatch):
     ],
 )
 def test_killed_at_random_moments(arguments):
-    packages = {"LunarLander": "Box2D", "HalfCheetah": "mujoco"}
-    packages["Airstriker"] = "stable_retro"
+    packages = {"HalfCheetah": "mujoco", "Airstriker": "stable_retro"}
     for env_id, package in packages.items():
         if env_id in arguments:
             pytest.importorskip(package)
