@@ -32,7 +32,9 @@ def code(tmp_path, monkeypatch):
         path.write_text(text)
     yield
     for name in set(sys.modules) - before:
-        if f"{name.partition('.')[0]}" in {Path(x).parts[0][:-3] for x in CODE}:
+        if name.partition(".")[0] in {
+            Path(x).parts[0].removesuffix(".py") for x in CODE
+        }:
             del sys.modules[name]
 
 
