@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from functools import partial
 
@@ -27,17 +28,18 @@ from toy_envs import (
 from baselines import logger
 from baselines.common.envs import make_env, make_vec_env
 from baselines.common.errors import UserTypeError, UserValueError
+from baselines.common.signals import StopSignals
 from baselines.common.vec_env import (
     DummyVecEnv,
     SubprocVecEnv,
     VecFrameStack,
     VecMonitor,
     WorkerError,
-    subproc_vec_env,
 )
 from baselines.common.vec_env.gymnasium_vec_env import GymnasiumVecEnv
 
 PONG = "PongNoFrameskip-v4"
+SUBPROC_MODULE = "baselines.common.vec_env.subproc_vec_env"
 TIMEOUT_SECONDS = 10  # in which any failure of a worker has to be reported
 
 both_kinds = pytest.mark.parametrize(
@@ -450,7 +452,7 @@ def test_an_info_that_cannot_be_pickled_is_reported():
 
 def test_an_exception_is_raised_while_other_environments_are_slow(monkeypatch):
     # How long the slow one may take to end by itself.
-    monkeypatch.setattr(subproc_vec_env, "EXIT_TIMEOUT_SECONDS", 0.1)
+    monkeypatch.setattr(SUBPROC_MODULE + ".EXIT_SECONDS", 0.1)
     env_fns = [partial(SlowEnv, seconds=60, first=3), partial(FailingEnv, "step")]
     with SubprocVecEnv(env_fns, num_workers=2) as venv:
         venv.reset()
@@ -510,13 +512,62 @@ def test_a_worker_that_dies_again_is_reported():
 
     with SubprocVecEnv([CounterEnv, Fatal], num_workers=2) as venv:
         venv.reset()
-        venv.step([0, 0])
         with (
-            time_limit(),
-            pytest.raises(WorkerError, match="as did the one befo"),
+            time_limit(20),
+            pytest.raises(WorkerError, match="exit status 7, as did those before it"),
         ):
-            venv.step([0, 0])
+            for _ in range(10):
+                venv.step([0, 0])
         assert worker_processes() == []
+
+
+def test_a_worker_killed_while_it_takes_over_is_replaced(tmp_path):
+    starts = tmp_path / "starts"
+
+    class DiesWhenMadeAgain(CounterEnv):
+        def __init__(self):
+            super().__init__()
+            with open(starts, "a") as file:
+                file.write("x")
+            if starts.read_text() in ("xx", "xxx"):
+                os._exit(7)
+
+    with SubprocVecEnv([DiesWhenMadeAgain], num_workers=1) as venv:
+        venv.reset()
+        venv.step([0])
+        worker_processes()[0].kill()
+        with time_limit(20):
+            assert venv.step([0])[2].tolist() == [True]
+            assert venv.step([0])[0].tolist() == [[1]]
+    assert starts.read_text() == "xxxx"
+
+
+def test_a_signal_is_answered_while_a_worker_hangs(capsys):
+    log = logger.scoped_configure(None, ["stdout"])
+    with log, SubprocVecEnv([CounterEnv] * 4, num_workers=2) as venv:
+        venv.reset()
+        stopped = worker_processes()[1]
+        stopped.suspend()
+        with stop_signals(), time_limit():
+            threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGTERM)).start()
+            start = time.monotonic()
+            with pytest.raises(SystemExit) as error:
+                venv.step([0] * 4)
+            assert time.monotonic() - start < 2.2
+        assert error.value.code == 128 + signal.SIGTERM
+        assert not stopped.is_running()
+    assert "environments 2 to 3 gave no answer" in capsys.readouterr().out
+
+
+@contextlib.contextmanager
+def stop_signals():
+    """Catches them as a run does."""
+    signals = StopSignals()
+    signals.catch()
+    try:
+        yield
+    finally:
+        signals.release()
 
 
 def test_a_replaced_worker_continues_its_monitor_files(tmp_path):
@@ -666,6 +717,7 @@ def test_a_killed_parent_leaves_no_process_and_no_memory(tmp_path):
         assert parent.stdout.readline() == "ready\n"
         workers = worker_processes(parent.pid)
         assert len(workers) == 3
+        workers[1].suspend()
         parent.kill()
     assert wait_until(lambda: not any(map(is_running_worker, workers)))
     assert shared_memory_files() <= before

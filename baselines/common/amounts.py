@@ -15,5 +15,6 @@ def duration(seconds) -> str:
     hours, minutes = divmod(minutes, 60)
     days, hours = divmod(hours, 24)
     parts = (days, "d"), (hours, "h"), (minutes, "min"), (seconds, "s")
-    words = [f"{number} {unit}" for number, unit in parts if number]
-    return " ".join(words[:2]) or "0 s"
+    first = next((i for i, (number, _) in enumerate(parts) if number), -1)
+    shown = parts[first:][:2]
+    return " ".join(f"{number} {unit}" for number, unit in shown if number) or "0 s"

@@ -46,6 +46,8 @@ def one_line_errors():
         mpi.end(2, f"error: {error}")
     except KeyboardInterrupt:
         mpi.end(130)
+    except SystemExit as error:
+        mpi.end(error.code)
 
 
 def command(fn, argv=None):

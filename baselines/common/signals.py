@@ -5,6 +5,20 @@ import signal
 
 STOP_SIGNALS = signal.SIGINT, signal.SIGTERM
 
+caught = None  # the StopSignals of the run that catches them
+
+
+def stop_number() -> int:
+    """Returns the number of the signal that is to end the run; 0 for none."""
+    return caught.number if caught is not None else 0
+
+
+def stop(number) -> None:
+    """Raises what ends a program after SIGINT or SIGTERM."""
+    if number == signal.SIGINT:
+        raise KeyboardInterrupt
+    raise SystemExit(128 + number)
+
 
 class StopSignals:
     """Notes SIGINT and SIGTERM, so that a run ends when its update does.
@@ -20,6 +34,8 @@ class StopSignals:
         self.old_handlers = {}
 
     def catch(self) -> None:
+        global caught
+        caught = self
         for number in STOP_SIGNALS:
             try:
                 self.old_handlers[number] = signal.signal(number, self._on_signal)
@@ -28,6 +44,8 @@ class StopSignals:
 
     def release(self) -> None:
         """Lets the signals do again what they did before."""
+        global caught
+        caught = None
         for number, handler in self.old_handlers.items():
             signal.signal(number, handler)
 

@@ -26,11 +26,11 @@ from baselines.common.python_config import config_of_call
 from baselines.common.saving.checkpoints import (
     Checkpoints,
     find_run_folder,
-    list_manifests,
+    name_newest,
 )
 from baselines.common.saving.log_folder import check_links
 from baselines.common.saving.models import remove_models
-from baselines.common.signals import StopSignals
+from baselines.common.signals import StopSignals, stop
 from baselines.common.status import Clock, begin_status
 from baselines.common.updates import move_towards
 from baselines.common.vec_env.vec_env import is_resumable
@@ -243,12 +243,14 @@ class Run:
                 f"trained {self.name} up to {self.num_timesteps:,} agent steps in "
                 f"{duration(self.clock.seconds)}: {self.status.score(self.episodes)}"
             )
+        folder = self.checkpoints.folder if self.checkpoint_interval else ""
         if isinstance(error, (DivergedError, FullDiskError)):
-            where = "there is no checkpoint"
-            folder = self.checkpoints.folder
-            if manifests := list_manifests(folder) if self.checkpoint_interval else []:
-                where = f"the last good checkpoint is {manifests[-1]}"
-            error.args = (f"{error}; {where}",)
+            error.args = (f"{error}; {name_newest(folder)}",)
+        elif folder and isinstance(error, (KeyboardInterrupt, SystemExit)):
+            number = self.signals.number
+            name = signal.Signals(number).name if number else type(error).__name__
+            resume = f"--resume={shlex.quote(os.path.dirname(folder))}"
+            logger.log(f"{name}: {name_newest(folder)}; continue with {resume}")
         if self.total_timesteps:
             logger.end_run()
 
@@ -344,16 +346,8 @@ class Run:
         self.checkpoints.write_segments()
         if self.due(self.checkpoint_interval) or number or self.stop or last:
             self.checkpoints.save(self.num_timesteps, self.total_timesteps)
-        if not number:
-            return
-        folder = os.path.dirname(self.checkpoints.folder)
-        logger.log(
-            f"{signal.Signals(number).name} after {self.num_timesteps} agent steps; "
-            f"continue with --resume={shlex.quote(folder)}"
-        )
-        if number == signal.SIGINT:
-            raise KeyboardInterrupt
-        raise SystemExit(128 + number)
+        if number:
+            stop(number)
 
     def stop_at_score(self, score) -> None:
         """Ends training if the model is as good as was asked for.

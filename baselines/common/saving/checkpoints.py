@@ -234,6 +234,13 @@ def list_manifests(folder) -> list:
     ]
 
 
+def name_newest(folder) -> str:
+    """Returns in words which is the newest checkpoint in a folder."""
+    if manifests := list_manifests(folder):
+        return f"the last good checkpoint is {manifests[-1]}"
+    return "there is no checkpoint yet"
+
+
 def read_files_of(path, kind="files") -> dict:
     """Returns the checksums of a manifest's files by name; none if it is damaged.
 

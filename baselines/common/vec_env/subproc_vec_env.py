@@ -1,39 +1,34 @@
 """Environments in worker processes, several in each."""
 
-import contextlib
+import math
 import os
-import pickle
-import socket
-import subprocess
-import sys
 import tempfile
 import time
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import wait
 
 import cloudpickle
 import numpy as np
 
 from baselines import logger
 from baselines.common import mpi
-from baselines.common.errors import UserError, UserValueError
-from baselines.common.vec_env import worker as worker_program
+from baselines.common.errors import UserValueError
+from baselines.common.signals import stop, stop_number
 from baselines.common.vec_env.vec_env import (
     VecEnv,
     check_actions,
     check_equal_spaces,
 )
+from baselines.common.vec_env.worker_process import (
+    EXIT_SECONDS,
+    WorkerDied,
+    WorkerError,
+    WorkerProcess,
+)
 
-EXIT_TIMEOUT_SECONDS = 5.0  # for workers to end by themselves
+INTERRUPTED_EXIT_SECONDS = 0.5  # for workers to end by themselves, after Ctrl-C
 WORKER_TIMEOUT = 600.0  # seconds
-GRACE_SECONDS = 1.0
-
-
-class WorkerError(RuntimeError):
-    """An environment raised in its worker process, or the process died."""
-
-
-class WorkerDied(WorkerError):
-    """A worker process ended without an exception of its environments."""
+SLICE_SECONDS = 1.0  # of waiting for workers, after which signals are looked for
+MAX_STARTS = 4  # of a worker's program, from one step of it to the next
 
 
 class SubprocVecEnv(VecEnv):
@@ -150,7 +145,7 @@ class SubprocVecEnv(VecEnv):
                 answers[i] = truncated_step(self._last_obs[worker.part])
                 worker.truncated = False
             else:
-                worker.unproven = False
+                worker.starts = 0
         rewards, dones, infos = zip(*answers)
         infos = [info for part in infos for info in part]
         return self._copy_obs(), np.concatenate(rewards), np.concatenate(dones), infos
@@ -216,9 +211,10 @@ class SubprocVecEnv(VecEnv):
                         if not replace or self.on_worker_failure == "raise":
                             raise
                         self._replace(worker, error)
-        except BaseException:
+        except BaseException as error:
             # Answers left in the pipes would be mistaken for those of later calls.
-            self.close()
+            in_order = isinstance(error, Exception)
+            self.close(EXIT_SECONDS if in_order else INTERRUPTED_EXIT_SECONDS)
             raise
         return list(answers.values())
 
@@ -227,127 +223,72 @@ class SubprocVecEnv(VecEnv):
 
         Args:
             waiting: workers by their pipes.
+
+        Raises:
+            KeyboardInterrupt, SystemExit: if a signal is to end the run meanwhile.
         """
-        # The second time, because this process may itself have been stopped.
-        for seconds in self.worker_timeout, GRACE_SECONDS:
-            if pipes := wait(waiting, seconds):
+        timeout = math.inf if self.worker_timeout is None else self.worker_timeout
+        # Slices are counted, as this process may itself have been stopped for a while.
+        waited = -SLICE_SECONDS
+        while waited < timeout:
+            if pipes := wait(waiting, SLICE_SECONDS):
                 return pipes
+            waited += SLICE_SECONDS
+            if number := stop_number():
+                logger.warn(
+                    f"{' and '.join(map(str, waiting.values()))} gave no answer: the "
+                    "run ends without them"
+                )
+                stop(number)
         for worker in waiting.values():
-            worker.hung_for = self.worker_timeout
+            worker.hung_for = timeout
             worker.process.kill()
         return list(waiting)
 
     def _replace(self, worker, error):
         """Starts the program of a worker again that died with ``error``."""
-        if worker.unproven:
-            raise WorkerError(f"{error}, as did the one before it")
-        logger.warn(
-            f"{error}; another takes over, and their episodes count as truncated"
-        )
-        worker.truncated = worker.unproven = True
-        worker.pipe.close()
-        worker.start()
-        worker.receive()
-        for request in ("share", self._obs.shape, self._obs.dtype), ("take_over",):
-            worker.send(*request)
-            worker.receive()
+        while worker.starts < MAX_STARTS:
+            logger.warn(
+                f"{error}; another takes over, and their episodes count as truncated"
+            )
+            worker.truncated = True
+            worker.pipe.close()
+            try:
+                worker.start()
+                self._answer(worker)
+                self._answer(worker, "share", self._obs.shape, self._obs.dtype)
+                self._answer(worker, "take_over")
+                return
+            except WorkerDied as again:
+                error = again
+        raise WorkerError(f"{error}, as did those before it")
 
-    def close(self):
+    def _answer(self, worker, *request):
+        """Returns the answer of one worker to a request, or to the one before."""
+        if request:
+            worker.send(*request)
+        self._wait({worker.pipe: worker})
+        return worker.receive()
+
+    def close(self, seconds=EXIT_SECONDS):
+        """Ends the workers.
+
+        Args:
+            seconds: in which they may do so by themselves.
+        """
         if self.closed:
             return
         self.closed = True
         self._stepping = False
         for worker in self._workers:
             worker.pipe.close()
-        deadline = time.monotonic() + EXIT_TIMEOUT_SECONDS
+        deadline = time.monotonic() + seconds
         for worker in self._workers:
             worker.end(deadline)
         self._memory.close()
 
     def __del__(self):
         self.close()
-
-
-class WorkerProcess:
-    """A worker program, which runs some of the environments, and the pipe to it.
-
-    Args:
-        env_fns: pickled functions that make these environments.
-        part: slice of all environments that they are.
-        memory: file that is shared.
-
-    Attributes:
-        truncated: whether the program was replaced and the end of its episodes has not
-            been reported yet.
-        unproven: whether the program was replaced and has not made a step yet.
-        hung_for: seconds without an answer, after which it was ended; None if not.
-    """
-
-    truncated = unproven = False
-    hung_for = None
-
-    def __init__(self, env_fns, part, memory):
-        self.env_fns = env_fns
-        self.part = part
-        self.memory = memory
-        self.start()
-
-    def start(self):
-        """Starts the program and asks it to make the environments."""
-        self.hung_for = None
-        ours, theirs = socket.socketpair()
-        fds = theirs.fileno(), self.memory.fileno()
-        # By its path: python -m would put the current folder first in sys.path.
-        command = [sys.executable, worker_program.__file__, *map(str, fds)]
-        search_path = os.pathsep.join(path or os.getcwd() for path in sys.path)
-        env = mpi.child_environment()
-        env |= {"PYTHONPATH": search_path, "OMP_NUM_THREADS": "1"}
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, pass_fds=fds, env=env
-        )
-        theirs.close()
-        self.pipe = Connection(ours.detach())
-        self.send("make", self.env_fns, self.part.start)
-
-    def send(self, *request):
-        # If the worker died, receive() says so, with its exit status.
-        with contextlib.suppress(ConnectionError):
-            self.pipe.send(request)
-
-    def receive(self):
-        """Returns the answer to the last request.
-
-        Raises:
-            WorkerError: if an environment raised.
-            WorkerDied: if the process is gone.
-            UserError: as the environment raised it, because its message says all.
-        """
-        try:
-            message = self.pipe.recv_bytes()
-        except (EOFError, OSError):
-            status = self.process.wait(EXIT_TIMEOUT_SECONDS)
-            what = f"died with exit status {status}"
-            if self.hung_for is not None:
-                what = f"gave no answer for {self.hung_for:g} s and was ended"
-            raise WorkerDied(
-                f"the worker process of environments {self.part.start} to "
-                f"{self.part.stop - 1} {what}"
-            ) from None
-        ok, answer = pickle.loads(message)
-        if ok:
-            return answer
-        index, raised = answer
-        if isinstance(raised, UserError):
-            raise raised
-        raise WorkerError(f"environment {self.part.start + index} raised\n{raised}")
-
-    def end(self, deadline):
-        """Waits for the process to end by itself until then, and then kills it."""
-        try:
-            self.process.wait(max(0.0, deadline - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
 
 
 def truncated_step(last_obs):

@@ -25,6 +25,7 @@ if __name__ == "__main__":
         del sys.path[0]
 
 import contextlib
+import ctypes
 import mmap
 import os
 import pickle
@@ -44,6 +45,8 @@ from baselines.common.envs.recorder import (
 )
 from baselines.common.errors import UserError
 from baselines.common.vec_env.vec_env import step_and_reset
+
+PR_SET_PDEATHSIG = 1  # of prctl(2)
 
 
 class Worker:
@@ -141,6 +144,9 @@ if __name__ == "__main__":
     # to do, and closes the pipe.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    # A stopped worker (SIGSTOP) goes on when its parent ends, so that it ends too.
+    with contextlib.suppress(AttributeError):  # Linux only.
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGCONT)
     # Otherwise a worker that wakes up would take the core from the parent, which still
     # has to wake the others. (Linux only; a container may forbid it.)
     with contextlib.suppress(AttributeError, OSError):

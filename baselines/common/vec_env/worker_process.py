@@ -1,0 +1,109 @@
+"""One worker process of a SubprocVecEnv, as its parent sees it."""
+
+import contextlib
+import os
+import pickle
+import socket
+import subprocess
+import sys
+import time
+from multiprocessing.connection import Connection
+
+from baselines.common import mpi
+from baselines.common.errors import UserError
+from baselines.common.vec_env import worker as worker_program
+
+EXIT_SECONDS = 5.0  # for workers to end by themselves
+
+
+class WorkerError(RuntimeError):
+    """An environment raised in its worker process, or the process died."""
+
+
+class WorkerDied(WorkerError):
+    """A worker process ended without an exception of its environments."""
+
+
+class WorkerProcess:
+    """A worker program, which runs some of the environments, and the pipe to it.
+
+    Args:
+        env_fns: pickled functions that make these environments.
+        part: slice of all environments that they are.
+        memory: file that is shared.
+
+    Attributes:
+        truncated: whether the program was replaced and the end of its episodes has not
+            been reported yet.
+        starts: how often the program was started since it last made a step.
+        hung_for: seconds without an answer, after which it was ended; None if not.
+    """
+
+    truncated = False
+    starts = 0
+    hung_for = None
+
+    def __init__(self, env_fns, part, memory):
+        self.env_fns = env_fns
+        self.part = part
+        self.memory = memory
+        self.start()
+
+    def start(self):
+        """Starts the program and asks it to make the environments."""
+        self.hung_for = None
+        self.starts += 1
+        ours, theirs = socket.socketpair()
+        fds = theirs.fileno(), self.memory.fileno()
+        # By its path: python -m would put the current folder first in sys.path.
+        command = [sys.executable, worker_program.__file__, *map(str, fds)]
+        search_path = os.pathsep.join(path or os.getcwd() for path in sys.path)
+        env = mpi.child_environment()
+        env |= {"PYTHONPATH": search_path, "OMP_NUM_THREADS": "1"}
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, pass_fds=fds, env=env
+        )
+        theirs.close()
+        self.pipe = Connection(ours.detach())
+        self.send("make", self.env_fns, self.part.start)
+
+    def send(self, *request):
+        # If the worker died, receive() says so, with its exit status.
+        with contextlib.suppress(ConnectionError):
+            self.pipe.send(request)
+
+    def receive(self):
+        """Returns the answer to the last request.
+
+        Raises:
+            WorkerError: if an environment raised.
+            WorkerDied: if the process is gone.
+            UserError: as the environment raised it, because its message says all.
+        """
+        try:
+            message = self.pipe.recv_bytes()
+        except (EOFError, OSError):
+            status = self.process.wait(EXIT_SECONDS)
+            what = f"died with exit status {status}"
+            if self.hung_for is not None:
+                what = f"gave no answer for {self.hung_for:g} s and was ended"
+            raise WorkerDied(f"{self} {what}") from None
+        ok, answer = pickle.loads(message)
+        if ok:
+            return answer
+        index, raised = answer
+        if isinstance(raised, UserError):
+            raise raised
+        raise WorkerError(f"environment {self.part.start + index} raised\n{raised}")
+
+    def __str__(self):
+        first, last = self.part.start, self.part.stop - 1
+        return f"the worker process of environments {first} to {last}"
+
+    def end(self, deadline):
+        """Waits for the process to end by itself until then, and then kills it."""
+        try:
+            self.process.wait(max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
