@@ -1,9 +1,15 @@
 """Signals that end a run in order, or that it outlives."""
 
 import contextlib
+import os
 import signal
+import sys
+import threading
+import time
 
 STOP_SIGNALS = signal.SIGINT, signal.SIGTERM
+END_SECONDS = 1.0  # in which Python sees the second SIGINT, if it is not in a long call
+SHOW_CURSOR = "\x1b[?25h"  # which the live line of the run hides
 
 caught = None  # the StopSignals of the run that catches them
 
@@ -23,7 +29,8 @@ def stop(number) -> None:
 class StopSignals:
     """Notes SIGINT and SIGTERM, so that a run ends when its update does.
 
-    A second SIGINT raises KeyboardInterrupt at once.
+    A second SIGINT raises KeyboardInterrupt at once. Python's handlers have to wait for
+    the end of a compiled update, which may take long; then a thread ends the process.
 
     Attributes:
         number: of the signal that came, 0 for none.
@@ -32,27 +39,52 @@ class StopSignals:
     def __init__(self):
         self.number = 0
         self.old_handlers = {}
+        self.pipe = None
 
     def catch(self) -> None:
+        """Notes signals from now on, in place of what they did before."""
         global caught
+        if threading.current_thread() is not threading.main_thread():
+            return  # Elsewhere signals are not ours.
         caught = self
         for number in STOP_SIGNALS:
-            try:
-                self.old_handlers[number] = signal.signal(number, self._on_signal)
-            except ValueError:
-                break  # Only the main thread may; elsewhere signals are not ours.
+            self.old_handlers[number] = signal.signal(number, self._on_signal)
+        # What the system writes to when a signal comes, whatever Python is doing.
+        self.pipe = os.pipe()
+        os.set_blocking(self.pipe[1], False)
+        self.old_wakeup = signal.set_wakeup_fd(self.pipe[1], warn_on_full_buffer=False)
+        threading.Thread(target=self._watch, args=self.pipe[:1], daemon=True).start()
 
     def release(self) -> None:
         """Lets the signals do again what they did before."""
         global caught
+        if self.pipe is None:
+            return
         caught = None
+        signal.set_wakeup_fd(self.old_wakeup)
         for number, handler in self.old_handlers.items():
             signal.signal(number, handler)
+        os.close(self.pipe[1])  # which ends the thread
+        self.pipe = None
 
     def _on_signal(self, number, frame):
         if self.number == signal.SIGINT == number:
             raise KeyboardInterrupt
         self.number = number
+
+    def _watch(self, numbers):
+        """Ends the process after a second SIGINT, unless the run does so itself."""
+        with open(numbers, "rb", buffering=0) as stream:
+            count = 0
+            while number := stream.read(1):
+                count += number[0] == signal.SIGINT
+                if count < 2:
+                    continue
+                time.sleep(END_SECONDS)
+                if self.pipe is not None:
+                    if sys.stdout.isatty():
+                        os.write(sys.stdout.fileno(), SHOW_CURSOR.encode())
+                    os._exit(128 + signal.SIGINT)
 
 
 @contextlib.contextmanager

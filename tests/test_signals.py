@@ -1,0 +1,47 @@
+"""Signals: a run notes them, and ends."""
+
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from baselines.common.signals import StopSignals, stop_number
+
+LONG_CALL = """
+import hashlib
+from baselines.common.signals import StopSignals
+StopSignals().catch()
+print("ready", flush=True)
+hashlib.pbkdf2_hmac("sha256", b"", b"", 10**9)  # minutes, without Python's handlers
+"""
+
+
+def test_a_second_sigint_ends_a_long_call():
+    command = [sys.executable, "-c", LONG_CALL]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout.readline() == "ready\n"
+            process.send_signal(signal.SIGINT)
+            time.sleep(0.2)
+            assert process.poll() is None
+            process.send_signal(signal.SIGINT)
+            assert process.wait(5) == 130
+        finally:
+            process.kill()
+
+
+def test_signals_do_again_what_they_did():
+    handlers = [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)]
+    signals = StopSignals()
+    signals.catch()
+    signal.raise_signal(signal.SIGTERM)
+    assert stop_number() == signals.number == signal.SIGTERM
+    signal.raise_signal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+    signals.release()
+    assert stop_number() == 0
+    assert signal.set_wakeup_fd(-1) == -1
+    assert [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)] == handlers
