@@ -149,6 +149,8 @@ def facts(run, result) -> list:
     words.append(f"mean return of the last {count} episodes {to_text(run.last_return)}")
     if run.best_return is not None:
         words.append(f"best {to_text(run.best_return)}")
+    if shares := find_in_log(result.dirname, "time: (.*)"):
+        words.append(f"time: {shares}")
     return [*words, run.state]
 
 
@@ -239,23 +241,21 @@ def show_settings(config) -> list:
 def show_versions(config, folder) -> list:
     """Returns HTML of what a run was trained with."""
     rows = list(config.get("versions", {}).items())
-    if devices := find_devices(folder):
+    if devices := find_in_log(folder, "training .* on (.*); log folder: "):
         rows.append(("trained on", devices))
     if config.get("resumed"):
         rows.append(("times resumed", len(config["resumed"])))
     return [heading("Versions and machine"), table(None, rows)] if rows else []
 
 
-def find_devices(folder):
-    """Returns what the log.txt of a run says it was trained on, None if nothing."""
+def find_in_log(folder, pattern):
+    """Returns what a pattern's group last was in a run's log.txt, None if nothing."""
     path = os.path.join(folder, "log.txt")
     if not os.path.isfile(path):
         return None
     with open(path, errors="replace") as file:
-        for line in file:
-            if found := re.match("training .* on (.*); log folder: ", line):
-                return found[1]
-    return None
+        found = [match[1] for line in file if (match := re.match(pattern, line))]
+    return found[-1] if found else None
 
 
 def commands(run, config) -> list:

@@ -91,6 +91,7 @@ def test_page_of_a_run_says_all_about_it(trained):
     )
     (episodes,) = [x.read_text().count("\n") - 2 for x in folder.glob("*.monitor.csv")]
     assert f"mean return of the last {episodes} episodes " in page.text
+    assert re.search(r"time: \w+ \d+%, \w+ \d+%, .*other \d+%", page.text)
     assert " · finished" in page.text
     config = json.loads((folder / "config.json").read_text())
     given = [name for name, *_ in page.rows[:6]]

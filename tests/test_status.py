@@ -11,7 +11,8 @@ from baselines import logger
 from baselines.common import status
 from baselines.common.amounts import duration, short
 from baselines.common.episodes import EpisodeResults, ResultCollector
-from baselines.common.status import Clock, Status
+from baselines.common.status import Status
+from baselines.common.timing import Clock, timed
 
 
 @pytest.mark.parametrize(
@@ -53,13 +54,27 @@ def now(monkeypatch):
 
 def test_clock_goes_on_where_a_run_is_resumed(now):
     clock = Clock()
-    now[0] += 5
+    with timed("environments"):
+        now[0] += 4
+    now[0] += 2
     state = clock.get_state()
     now[0] = 7.0  # of another process
     clock = Clock()
     clock.set_state(state)
-    now[0] += 2
-    assert clock.seconds == 7
+    sleep = timed("updates")(lambda seconds: now.__setitem__(0, now[0] + seconds))
+    sleep(1)
+    sleep(1)
+    assert clock.seconds == 8
+    assert clock.shares() == "environments 50%, updates 25%, other 25%"
+
+
+def test_each_run_counts_its_own_time(now):
+    Clock()
+    with timed("environments"):
+        now[0] += 4
+    clock = Clock()
+    now[0] += 1
+    assert clock.shares() == "other 100%"
 
 
 def test_plain_line_comes_after_a_minute_without_a_row(now, capsys):

@@ -10,6 +10,7 @@ from baselines.common.episodes import ResultCollector
 from baselines.common.prioritized_replay import PrioritizedReplayBuffer
 from baselines.common.replay_buffer import ReplayBuffer
 from baselines.common.saving.files import check_writable
+from baselines.common.timing import timed
 from baselines.common.vec_env import clip_actions
 from baselines.common.vec_env.vec_frame_stack import count_stacked
 
@@ -86,12 +87,14 @@ class Player:
             actions = [self.space.sample() for _ in range(self.env.num_envs)]
             self.actions = np.stack(actions)
         else:
-            actions = clip_actions(self.explore(self.obs), self.space)
+            with timed("acting"):
+                actions = clip_actions(self.explore(self.obs), self.space)
             self.actions = np.asarray(actions, self.space.dtype)
         if self.counts.size:
             taken = self.actions - self.space.start
             self.counts += np.bincount(taken, minlength=self.counts.size)
-        self.env.step_async(self.actions)
+        with timed("environments"):  # which without workers step here
+            self.env.step_async(self.actions)
 
     def action_entropy(self) -> float:
         """Returns the entropy, in nats, of the Discrete actions since the last call.
@@ -109,7 +112,8 @@ class Player:
         Returns:
             the results (``info["episode"]``) of episodes that ended.
         """
-        self.obs, rewards, dones, infos = self.env.step_wait()
+        with timed("environments"):
+            self.obs, rewards, dones, infos = self.env.step_wait()
         self.num_timesteps += self.env.num_envs
         last_obs = {
             i: infos[i]["terminal_observation"]

@@ -8,6 +8,7 @@ from keras import ops
 from baselines.common import backend
 from baselines.common.episodes import ResultCollector
 from baselines.common.lazy import names_of
+from baselines.common.timing import timed
 
 __getattr__ = names_of(__name__)
 
@@ -58,10 +59,12 @@ class Runner:
             first_states = np.broadcast_to(first_states, shape)
         for t in range(self.nsteps):
             obs, masks = self.obs, self.dones
-            actions, values, self.states, neglogps = self.model.step(
-                obs, S=self.states, M=masks
-            )
-            next_obs, rewards, self.dones, infos = self.env.step(actions)
+            with timed("acting"):
+                actions, values, self.states, neglogps = self.model.step(
+                    obs, S=self.states, M=masks
+                )
+            with timed("environments"):
+                next_obs, rewards, self.dones, infos = self.env.step(actions)
             self.obs = backend.to_device(next_obs)
             steps.append((obs, actions, rewards, self.dones, values, neglogps, masks))
             episodes += self.results.collect(self.dones, infos)

@@ -16,24 +16,6 @@ LIVE_SECONDS = 0.5  # from one change of the live line to the next
 PLAIN_SECONDS = 60  # without a word, after which there is a plain line
 
 
-class Clock:
-    """Seconds of training, those before the run was resumed included."""
-
-    def __init__(self):
-        self.set_state({"seconds": 0.0})
-
-    @property
-    def seconds(self) -> float:
-        return self.before + time.perf_counter() - self.start
-
-    def get_state(self) -> dict:
-        return {"seconds": self.seconds}
-
-    def set_state(self, state) -> None:
-        self.before = state["seconds"]
-        self.start = time.perf_counter()
-
-
 class Status:
     """Shows the progress of a run on standard output, unless nothing is logged there.
 

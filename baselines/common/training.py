@@ -31,7 +31,8 @@ from baselines.common.saving.checkpoints import (
 from baselines.common.saving.log_folder import check_links
 from baselines.common.saving.models import remove_models
 from baselines.common.signals import StopSignals, stop
-from baselines.common.status import Clock, begin_status
+from baselines.common.status import begin_status
+from baselines.common.timing import Clock, timed
 from baselines.common.updates import move_towards
 from baselines.common.vec_env.vec_env import is_resumable
 
@@ -241,7 +242,8 @@ class Run:
         if self.status is not None and error is None:
             logger.log(
                 f"trained {self.name} up to {self.num_timesteps:,} agent steps in "
-                f"{duration(self.clock.seconds)}: {self.status.score(self.episodes)}"
+                f"{duration(self.clock.seconds)}: {self.status.score(self.episodes)}\n"
+                f"time: {self.clock.shares()}"
             )
         folder = self.checkpoints.folder if self.checkpoint_interval else ""
         if isinstance(error, (DivergedError, FullDiskError)):
@@ -323,7 +325,8 @@ class Run:
         score = np.nan
         if self.evaluation and (last or self.due(self.evaluation.interval)):
             start = time.perf_counter()
-            score = self.evaluation.run(self.num_timesteps)
+            with timed("evaluations"):
+                score = self.evaluation.run(self.num_timesteps)
             self.row = (self.row or {}) | self.evaluation.columns
             self.start_time += time.perf_counter() - start  # not in fps
         if self.on_update is not None and self.on_update(self):
@@ -343,9 +346,10 @@ class Run:
             self._write_row()
         if not self.checkpoint_interval:
             return
-        self.checkpoints.write_segments()
-        if self.due(self.checkpoint_interval) or number or self.stop or last:
-            self.checkpoints.save(self.num_timesteps, self.total_timesteps)
+        with timed("checkpoints"):
+            self.checkpoints.write_segments()
+            if self.due(self.checkpoint_interval) or number or self.stop or last:
+                self.checkpoints.save(self.num_timesteps, self.total_timesteps)
         if number:
             stop(number)
 

@@ -12,6 +12,7 @@ from keras import ops
 
 from baselines.common import backend, mpi
 from baselines.common.errors import DivergedError
+from baselines.common.timing import timed
 
 CHECK_INTERVAL = 100  # updates from one comparison of the ranks to the next
 
@@ -80,14 +81,17 @@ def make_update(*steps, variables=(), after=None, scan=False):
                 )
         return metrics
 
+    count_time = timed("updates")
     if mpi.size == 1 and not scan:
         update = backend.compile(update, everything)
-        return lambda *arguments: check_finite(update(*arguments))
+        return count_time(lambda *arguments: check_finite(update(*arguments)))
     if mpi.size == 1:
         scanned = backend.scan(
             lambda x, rate, *batch: update(rate, x, *batch), everything
         )
-        return lambda rate, slices, *batch: check_finite(scanned(slices, rate, *batch))
+        return count_time(
+            lambda rate, slices, *batch: check_finite(scanned(slices, rate, *batch))
+        )
 
     steps_of_ranks = [
         averaged(*pair, apply, everything) for pair in zip(steps, compute)
@@ -114,7 +118,7 @@ def make_update(*steps, variables=(), after=None, scan=False):
             metrics.append(update_together(learning_rate, one, *batch))
         return keras.tree.map_structure(lambda *x: np.stack(x), *metrics)
 
-    return scan_together if scan else update_together
+    return count_time(scan_together if scan else update_together)
 
 
 def trained_by(steps) -> list:

@@ -25,7 +25,7 @@ from baselines.common.saving.tensors import (
     take_arrays,
 )
 
-FORMAT = 5
+FORMAT = 6
 METADATA = {
     "description": dict,
     "num_timesteps": int,

@@ -1,0 +1,54 @@
+"""Where the time of a run goes: into environments, acting, updates, and the rest."""
+
+import contextlib
+import threading
+import time
+
+
+class Spent(threading.local):
+    """Seconds by the part that took them, in the run of this thread."""
+
+    def __init__(self):
+        self.seconds = {}
+
+
+spent = Spent()
+
+
+@contextlib.contextmanager
+def timed(part):
+    """Counts the time of a block, or of each call of a function, as that of a part.
+
+    On a GPU, which computes while Python goes on, it counts for whoever waits for it.
+    """
+    start = time.perf_counter()
+    try:
+        yield
+    finally:
+        seconds = time.perf_counter() - start
+        spent.seconds[part] = spent.seconds.get(part, 0.0) + seconds
+
+
+class Clock:
+    """Seconds of training, those before the run was resumed included."""
+
+    def __init__(self):
+        self.set_state({"seconds": 0.0, "parts": {}})
+
+    @property
+    def seconds(self) -> float:
+        return self.before + time.perf_counter() - self.start
+
+    def shares(self) -> str:
+        """Returns each part's share of the time in words, the largest first."""
+        parts = dict(sorted(spent.seconds.items(), key=lambda x: -x[1]))
+        parts["other"] = max(0.0, self.seconds - sum(parts.values()))
+        return ", ".join(f"{k} {v / self.seconds:.0%}" for k, v in parts.items())
+
+    def get_state(self) -> dict:
+        return {"seconds": self.seconds, "parts": dict(spent.seconds)}
+
+    def set_state(self, state) -> None:
+        self.before = state["seconds"]
+        self.start = time.perf_counter()
+        spent.seconds = dict(state["parts"])
