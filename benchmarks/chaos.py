@@ -1,6 +1,7 @@
 """Kills a run again and again, and compares it with one that was left alone.
 
     python -m benchmarks.chaos --alg=a2c --kills=20
+    python -m benchmarks.chaos --alg=a2c --kills=20 --faults=all
 
 The first run is left alone. The second, with the same arguments, is killed with SIGKILL
 at random moments and resumed each time: it must have the same rows of progress.csv (all
@@ -9,6 +10,10 @@ same final weights, bit for bit. The third loses a random worker process at each
 many moments and has to continue by itself. With ``--ranks=2`` there are only the first
 two runs, of two MPI ranks each, and what is killed is a random rank, which has to end
 all of them.
+
+With ``--faults=all``, what happens at a moment is drawn: SIGKILL, SIGKILL and then
+damage to the newest checkpoint, SIGTERM, two SIGINTs, or a pause (SIGSTOP and SIGCONT);
+a worker is killed, or stopped for ever.
 
 Arguments that are not its own are passed to ``baselines.run``. Unless
 ``--checkpoint_interval`` is given, there are at least four checkpoints to each kill. A
@@ -23,12 +28,14 @@ import random
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from baselines.common import arguments as arg
 from baselines.common import cli
@@ -43,6 +50,8 @@ except ImportError:
     psutil = None
 
 END_SECONDS = 20  # in which the death of a rank has to end all of them
+PAUSE_SECONDS = 0.5
+WORKER_TIMEOUT = 3  # seconds, where workers are stopped
 STALL_SECONDS = 1800  # without a new checkpoint, after which a run counts as stuck
 IGNORED = {"fps", "time_elapsed"}  # columns that depend on the time
 RESERVED = "--log_path", "--save_path", "--resume"  # arguments that are set here
@@ -56,6 +65,9 @@ class Options:
     env: Annotated[str, "environment id"] = "PongNoFrameskip-v4"
     kills: Annotated[arg.Count, "how often a run is killed"] = 20
     num_timesteps: Annotated[arg.Count, "agent steps of each run"] = 100_000
+    faults: Annotated[
+        Literal["kill", "all"], "whether runs are only killed, or all is done to them"
+    ] = "kill"
     ranks: Annotated[arg.Count, "MPI ranks of a run; 1 for no MPI"] = 1
     seed: Annotated[arg.CountOrZero, "seed of the runs and of the moments"] = 0
     checkpoint_interval: Annotated[
@@ -174,6 +186,51 @@ class Run:
             raise self.failure(f"still runs {END_SECONDS} s after a rank was killed")
         return f"one of {len(ranks)} ranks"
 
+    def damage(self, rng) -> str:
+        """Kills its process, and cuts the end off a file of the newest checkpoint."""
+        self.kill(rng)
+        manifests = list_manifests(self.folder / "checkpoints")
+        if len(manifests) < 2:
+            return "the run, which has no second checkpoint to damage one"
+        path = Path(manifests[-1])
+        path = rng.choice([path, path.with_suffix(".safetensors")])
+        os.truncate(path, rng.randrange(path.stat().st_size))
+        return f"the run, and damaged {path.name}"
+
+    def terminate(self, rng) -> str:
+        """Ends it by SIGTERM, after which there has to be a checkpoint."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.check_ended(128 + signal.SIGTERM)
+
+    def interrupt(self, rng) -> str:
+        """Ends it by SIGINT, twice."""
+        self.process.send_signal(signal.SIGINT)
+        time.sleep(rng.uniform(0, PAUSE_SECONDS))
+        self.process.send_signal(signal.SIGINT)
+        return self.check_ended(128 + signal.SIGINT)
+
+    def check_ended(self, status) -> str:
+        """Waits for the end that a signal asked for.
+
+        Raises:
+            Failure: if it is another, or does not come.
+        """
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(END_SECONDS)
+        # The signal may have come when the run had ended by itself.
+        if self.process.poll() not in (status, 0):
+            raise self.failure(f"did not end with status {status}")
+        return f"the run, which ended with status {self.process.poll()}"
+
+    def pause(self, rng) -> str:
+        """Stops it and its workers for a while, as Ctrl-Z and ``fg`` do."""
+        processes = [psutil.Process(self.process.pid), *self.children("")]
+        for number in signal.SIGSTOP, signal.SIGCONT:
+            for process in processes:
+                process.send_signal(number)
+            time.sleep(rng.uniform(0, PAUSE_SECONDS))
+        return "the run, for a moment"
+
     def stop(self) -> None:
         """Kills what is still running of it."""
         if self.process is not None and self.process.poll() is None:
@@ -192,7 +249,7 @@ class Run:
     def replacements(self) -> list:
         """Returns the number of environments of each worker that was replaced."""
         log = self.folder / "log.txt"
-        pattern = r"environments (\d+) to (\d+) died .* another takes over"
+        pattern = r"environments (\d+) to (\d+) (?:died|gave) .* another takes over"
         found = re.findall(pattern, log.read_text()) if log.exists() else []
         return [int(last) - int(first) + 1 for first, last in found]
 
@@ -240,34 +297,48 @@ def draw_moments(count, num_timesteps, rng) -> list:
     return [int((i + rng.random()) * part) for i in range(count)]
 
 
-def run_through_kills(run, moments, delay, rng) -> None:
-    """Kills a run at each moment and resumes it.
+def run_through_kills(run, moments, delay, rng, faults=("kill",)) -> Counter:
+    """Does something to a run at each moment, and resumes it if that ended it.
 
     Args:
         run: has not begun.
         moments: agent steps; each kill follows a checkpoint that has at least as many.
         delay: largest number of seconds from that checkpoint to the kill.
         rng: a ``random.Random``.
+        faults: names of methods of the run, one of which is drawn each time.
+
+    Returns:
+        how often each was done.
     """
+    done = Counter()
+    run.start()
     for number, moment in enumerate(moments, 1):
-        run.start()
         run.wait_for_moment(moment, rng.uniform(0, delay))
-        what = run.kill(rng)
+        fault = rng.choice(faults)
+        what = getattr(run, fault)(rng)
+        done[fault] += 1
         print(
-            f"kill {number}: {what}, newest checkpoint at {run.newest_checkpoint()} "
+            f"{fault} {number}: {what}, newest checkpoint at {run.newest_checkpoint()} "
             "agent steps",
             flush=True,
         )
-    run.start()
+        if run.process.poll() is not None:
+            run.start()
     run.finish()
+    return done
 
 
-def run_through_lost_workers(run, moments, delay, rng) -> int:
-    """Kills a worker at each moment; returns how many were killed.
+def run_through_lost_workers(run, moments, delay, rng, faults=("kill",)) -> Counter:
+    """Kills or stops a worker at each moment.
 
     Args:
         run, moments, delay, rng: as of ``run_through_kills``.
+        faults: ``kill`` and ``suspend``, of which one is drawn each time.
+
+    Returns:
+        how often each was done.
     """
+    done = Counter()
     run.start()
     for number, moment in enumerate(moments, 1):
         # A worker that has not yet made a step is not replaced again.
@@ -276,12 +347,14 @@ def run_through_lost_workers(run, moments, delay, rng) -> int:
         if not workers:
             print("there are no worker processes that could be killed")
             run.finish()
-            return 0
-        rng.choice(workers).kill()
+            return done
+        fault = rng.choice(faults)
+        getattr(rng.choice(workers), fault)()
+        done[fault] += 1
         run.wait_for_replacements(number)
-        print(f"kill {number}: one of {len(workers)} workers", flush=True)
+        print(f"{fault} {number}: one of {len(workers)} workers", flush=True)
     run.finish()
-    return len(moments)
+    return done
 
 
 def compare(reference, killed) -> list:
@@ -350,6 +423,8 @@ def main(argv=None):
             f"--checkpoint_interval={interval}",
             *others,
         ]
+        if options.faults == "all":
+            arguments.append(f"--worker_timeout={WORKER_TIMEOUT}")
         names = ["reference", "killed", "lost_workers"]
         if options.ranks > 1:
             names.pop()
@@ -386,7 +461,10 @@ def make_and_compare(options, interval, reference, killed, lost_workers=None) ->
 
     start = time.monotonic()
     moments = draw_moments(options.kills, options.num_timesteps, rng)
-    run_through_kills(killed, moments, delay, rng)
+    everything = options.faults == "all"
+    faults = ["kill", "damage", "terminate", "interrupt", "pause"]
+    faults = faults if everything and options.ranks == 1 else ["kill"]
+    done = run_through_kills(killed, moments, delay, rng, faults)
     killed_seconds = time.monotonic() - start
     lost = (killed_seconds - seconds) / options.kills
     kills = f"with {options.kills} kills"
@@ -395,10 +473,14 @@ def make_and_compare(options, interval, reference, killed, lost_workers=None) ->
 
     if lost_workers is not None:
         moments = draw_moments(options.kills, options.num_timesteps, rng)
-        count = run_through_lost_workers(lost_workers, moments, delay, rng)
-        check_replacements(reference, lost_workers, count)
+        faults = ["kill", "suspend"] if everything else ["kill"]
+        lost = run_through_lost_workers(lost_workers, moments, delay, rng, faults)
+        check_replacements(reference, lost_workers, lost.total())
+        done.update({f"{fault} a worker": count for fault, count in lost.items()})
     if differing:
         raise Failure(f"a run that was killed differs in its {' and '.join(differing)}")
+    counts = ", ".join(f"{fault} {count}" for fault, count in sorted(done.items()))
+    print(f"{done.total()} faults ({counts}): nothing differs")
 
 
 if __name__ == "__main__":

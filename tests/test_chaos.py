@@ -3,6 +3,7 @@
 import contextlib
 import io
 import random
+import re
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +12,10 @@ import pytest
 from toy_envs import CounterEnv
 
 from baselines import logger
+from baselines.common.discovery import list_algorithms
 from baselines.common.saving.tensors import save_tensors
 from baselines.common.vec_env import SubprocVecEnv
-from benchmarks import chaos
+from benchmarks import chaos, faults, leaks
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
 
@@ -105,6 +107,30 @@ def test_mistake_gives_one_line(argument, words, capfd):
         chaos.main(["--alg=a2c", argument])
     err = capfd.readouterr().err
     assert stop.value.code == 2 and words in err and err.count("\n") == 1
+
+
+def test_table_of_faults_has_what_was_done(tmp_path):
+    text = "...\n5 faults (kill 3, kill a worker 2): nothing differs\n"
+    (tmp_path / "a2c.0.txt").write_text(text)
+    (tmp_path / "a2c.1.txt").write_text(text.replace("5", "7").replace("3", "5"))
+    (tmp_path / "dqn.0.txt").write_text("error: a run that was killed differs\n")
+    rows = [line.split(" | ") for line in faults.make_table(tmp_path).splitlines()]
+    assert rows[0][1:] == ["runs", "kill", "kill a worker", "runs that differ |"]
+    assert rows[2][1:] == ["2", "8", "4", "0 |"]
+    assert rows[3][1:] == ["1", "0", "0", "dqn.0 |"]
+    assert rows[4][1:4] == ["3", "8", "4"]
+
+
+def test_faults_are_done_to_all_algorithms():
+    done = {re.search(r"--alg=(\w+)", case)[1] for case in faults.CASES.values()}
+    assert done == set(list_algorithms())
+
+
+def test_leaks_of_two_calls(monkeypatch, capsys):
+    monkeypatch.setattr(leaks, "ALLOWED", 2)
+    leaks.measure(algs="a2c", calls=2, num_timesteps=80)
+    out = capsys.readouterr().out
+    assert "memory: " in out and "temporary files: 1 before, 1 after" in out
 
 
 @pytest.mark.slow

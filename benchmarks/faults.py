@@ -1,0 +1,123 @@
+"""Does to runs of all algorithms what can happen to them, until it was done often.
+
+    python -m benchmarks.faults FOLDER --count=2000
+
+Each run is one of ``benchmarks.chaos`` with ``--faults=all`` and a seed of its own,
+whose output is a file in FOLDER. Those that are there are not made again: the program
+can be ended and started at any time. ``table.md`` there says what was done to which
+runs, and what differed. The status is 1 if something did.
+"""
+
+import re
+import shlex
+import subprocess
+import sys
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import Annotated
+
+from baselines.common import arguments as arg
+from baselines.common import cli
+
+PONG = "--env=PongNoFrameskip-v4 --network=mlp"  # whose environments have workers
+CASES = {
+    "a2c": "--alg=a2c --env=CartPole-v1 --num_timesteps=60_000 --log_interval=20",
+    "a2c_workers": f"--alg=a2c {PONG} --num_env=8 --num_timesteps=20_000 "
+    "--log_interval=5",
+    "a2c_ranks": "--alg=a2c --env=CartPole-v1 --ranks=2 --num_timesteps=60_000 "
+    "--log_interval=20",
+    "ppo2": "--alg=ppo2 --env=Pendulum-v1 --num_env=4 --nsteps=64 "
+    "--num_timesteps=100_000",
+    "ppo2_lstm": "--alg=ppo2 --env=CartPole-v1 --network=lstm --num_env=4 --nsteps=64 "
+    "--num_timesteps=60_000",
+    "ppo2_workers": f"--alg=ppo2 {PONG} --nsteps=16 --num_timesteps=20_000 "
+    "--log_interval=5",
+    "dqn": "--alg=dqn --env=CartPole-v1 --num_timesteps=20_000 --print_freq=5",
+    "dqn_workers": f"--alg=dqn {PONG} --num_timesteps=20_000 --buffer_size=5000 "
+    "--learning_starts=1000 --print_freq=1",
+    "deepq": "--alg=deepq --env=CartPole-v1 --num_timesteps=10_000 --print_freq=5",
+    "rainbow": "--alg=rainbow --env=CartPole-v1 --num_timesteps=10_000 --print_freq=5 "
+    "--learning_starts=500",
+}
+KILLS = 20  # of each run, and of its workers
+END = re.compile(r"^\d+ faults \((.*)\): nothing differs$", re.M)
+
+
+def read_faults(path) -> Counter:
+    """Returns how often each fault was done to a run that did not differ after them."""
+    ended = END.search(path.read_text())
+    pairs = ended[1].split(", ") if ended else []
+    return Counter({k: int(v) for k, v in (pair.rsplit(" ", 1) for pair in pairs)})
+
+
+def make_table(folder) -> str:
+    """Returns a table in Markdown of the runs whose outputs are in a folder."""
+    runs = defaultdict(list)
+    for path in sorted(folder.glob("*.txt")):
+        runs[path.name.partition(".")[0]].append(path)
+    counts = {
+        name: sum(map(read_faults, paths), Counter()) for name, paths in runs.items()
+    }
+    kinds = sorted(sum(counts.values(), Counter()))
+    lines = [["command", "runs", *kinds, "runs that differ"]]
+    lines.append(["---"] * len(lines[0]))
+    for name, paths in runs.items():
+        differ = [path.stem for path in paths if not read_faults(path)]
+        done = [counts[name][kind] for kind in kinds]
+        lines.append([f"`{CASES[name]}`", len(paths), *done, ", ".join(differ) or 0])
+    total = sum(counts.values(), Counter())
+    lines.append(["all", sum(map(len, runs.values())), *(total[k] for k in kinds), ""])
+    return "".join(f"| {' | '.join(map(str, line))} |\n" for line in lines)
+
+
+def make_run(name, seed) -> str:
+    """Makes a run of ``benchmarks.chaos``; returns all that it printed."""
+    words = [f"--kills={KILLS}", "--faults=all", f"--seed={seed}"]
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks.chaos",
+        *shlex.split(CASES[name]),
+        *words,
+    ]
+    run = subprocess.run(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    return run.stdout
+
+
+def make_faults(
+    folder: Annotated[str, "folder of the outputs"],
+    count: Annotated[arg.Count, "faults, in all"] = 2000,
+):
+    """Does to runs of all algorithms what can happen to them, and compares them."""
+    folder = Path(folder).expanduser()
+    folder.mkdir(parents=True, exist_ok=True)
+    done, seed, differing = 0, 0, []
+    while done < count:
+        for name in CASES:
+            path = folder / f"{name}.{seed}.txt"
+            if not path.exists():
+                output = make_run(name, seed)
+                path.write_text(output)
+                (folder / "table.md").write_text(make_table(folder))
+            faults = read_faults(path)
+            done += faults.total()
+            differing += [] if faults else [path.name]
+            print(f"{path.name}: {faults.total()} faults; {done} in all", flush=True)
+            if done >= count:
+                break
+        seed += 1
+    print((folder / "table.md").read_text())
+    if differing:
+        print(f"see {', '.join(differing)}", file=sys.stderr)
+        raise SystemExit(1)
+
+
+def main(argv=None):
+    """Does what the command line says."""
+    cli.command(make_faults, argv)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,143 @@
+"""Measures what training leaves behind: memory, files, threads, processes.
+
+    python -m benchmarks.leaks --minutes=60        one run of 8 environments
+    python -m benchmarks.leaks --calls=200         calls of learn() in one process
+
+prints the resident memory of this process after the first tenth and at the end, and
+what there is at the end that was not there before. The first tenth is for what is
+allocated once. Several algorithms take turns.
+"""
+
+import gc
+import os
+import sys
+import tempfile
+import time
+from typing import Annotated
+from unittest import mock
+
+import numpy as np
+
+from baselines import logger
+from baselines.common import arguments as arg
+from baselines.common import cli
+from baselines.common.discovery import find_algorithm, import_learn
+from baselines.common.envs import make_vec_env
+from baselines.common.errors import MissingDependency, UserValueError
+
+try:
+    import psutil
+except ImportError:
+    psutil = None
+
+ALLOWED = 1.01  # times the memory after the first tenth
+SETTINGS = {  # with which an algorithm trains within few agent steps
+    "ppo2": dict(nsteps=64),
+    "dqn": dict(learning_starts=100, buffer_size=1000, print_freq=1),
+    "rainbow": dict(learning_starts=100, buffer_size=1000, print_freq=1),
+}
+
+
+def resident() -> float:
+    """Returns the resident memory of this process, in MB, without garbage."""
+    gc.collect()
+    return psutil.Process().memory_info().rss / 1e6
+
+
+def belongings() -> dict:
+    """Returns how many of each kind of thing this process has."""
+    process = psutil.Process()
+    return {
+        "file descriptors": process.num_fds(),
+        "threads": process.num_threads(),
+        "processes": len(process.children(recursive=True)),
+        "temporary files": len(os.listdir(tempfile.gettempdir())),
+    }
+
+
+def train(alg, env, seed, folder, num_timesteps, on_update=None) -> None:
+    """Calls ``learn()`` of an algorithm, with a log folder and checkpoints."""
+    learn = import_learn(find_algorithm(alg))
+    venv = make_vec_env(env, num_env=8, seed=seed, num_workers=2, log_dir=folder)
+    with logger.scoped_configure(folder, ["csv", "log"]), venv:
+        learn(
+            env=venv,
+            seed=seed,
+            network="mlp",
+            total_timesteps=num_timesteps,
+            overwrite=True,
+            on_update=on_update,
+            **SETTINGS.get(alg, {}),
+        )
+
+
+def measure_calls(algs, env, calls, num_timesteps, folder) -> list:
+    """Returns the memory in MB after each of many calls of ``learn()``."""
+    memory = []
+    for i in range(calls):
+        train(algs[i % len(algs)], env, i, folder, num_timesteps)
+        memory.append(resident())
+        print(f"call {i + 1}: {memory[-1]:.1f} MB", file=sys.stderr)
+    return memory
+
+
+def measure_minutes(alg, env, minutes, folder) -> list:
+    """Returns the memory in MB of one run, about once a second."""
+    memory, begun = [], time.monotonic()
+
+    def on_update(run):
+        seconds = time.monotonic() - begun
+        if seconds > len(memory):
+            memory.append(resident())
+        return seconds > 60 * minutes
+
+    train(alg, env, 0, folder, 10**9, on_update)
+    return memory
+
+
+def measure(
+    *,
+    algs: Annotated[str, "algorithms that take turns, with commas"] = "a2c,ppo2,dqn",
+    env: Annotated[str, "environment id"] = "CartPole-v1",
+    calls: Annotated[arg.CountOrZero, "calls of learn()"] = 0,
+    minutes: Annotated[arg.CountOrZero, "minutes of one run, of the first one"] = 0,
+    num_timesteps: Annotated[arg.Count, "agent steps of a call"] = 1000,
+):
+    """Measures what training leaves behind in this process."""
+    if psutil is None:
+        raise MissingDependency("memory is measured by psutil: pip install psutil")
+    if bool(calls) == bool(minutes):
+        raise UserValueError("give either --calls or --minutes")
+    algs = algs.split(",")
+    with tempfile.TemporaryDirectory() as place, mock.patch("tempfile.tempdir", place):
+        folder = os.path.join(place, "log")  # No other program's files are counted.
+        for alg in algs[: None if calls else 1]:  # Threads of TensorFlow, modules.
+            train(alg, env, 0, folder, num_timesteps)
+        before = belongings()
+        if calls:
+            memory = measure_calls(algs, env, calls, num_timesteps, folder)
+        else:
+            memory = measure_minutes(algs[0], env, minutes, folder)
+        after = belongings()
+    tenth = len(memory) // 10
+    ratio = np.median(memory[-tenth or -1 :]) / np.median(
+        memory[tenth : 2 * tenth or 1]
+    )
+    print(
+        f"memory: {memory[0]:.1f} MB at first, {memory[tenth]:.1f} MB after a tenth, "
+        f"{memory[-1]:.1f} MB at the end; the last tenth has {ratio:.4f} times that of "
+        "the second"
+    )
+    for name, count in after.items():
+        print(f"{name}: {before[name]} before, {count} after")
+    if ratio > ALLOWED or any(after[name] > before[name] for name in before):
+        raise SystemExit(1)
+
+
+def main(argv=None):
+    """Does what the command line says."""
+    cli.command(measure, argv)
+
+
+if __name__ == "__main__":
+    main()
