@@ -130,7 +130,9 @@ def test_leaks_of_two_calls(monkeypatch, capsys):
     monkeypatch.setattr(leaks, "ALLOWED", 2)
     leaks.measure(algs="a2c", calls=2, num_timesteps=80)
     out = capsys.readouterr().out
-    assert "memory: " in out and "temporary files: 1 before, 1 after" in out
+    assert out.startswith("memory: ")
+    for name in ("file descriptors", "threads", "processes", "temporary files"):
+        assert re.search(rf"^{name}: (\d+) before, \1 after$", out, re.M)
 
 
 @pytest.mark.slow
