@@ -1,7 +1,6 @@
 """Environments in worker processes, several in each."""
 
 import math
-import os
 import tempfile
 import time
 from multiprocessing.connection import wait
@@ -13,6 +12,7 @@ from baselines import logger
 from baselines.common import mpi
 from baselines.common.errors import UserValueError
 from baselines.common.signals import stop, stop_number
+from baselines.common.vec_env.shared_memory import allocate, shared_memory_folder
 from baselines.common.vec_env.vec_env import (
     VecEnv,
     check_actions,
@@ -107,10 +107,11 @@ class SubprocVecEnv(VecEnv):
         shape = self.num_envs, *self.observation_space.shape
         dtype = self.observation_space.dtype
         self._last_obs = np.zeros(shape, dtype)
-        # Written rather than only sized, so that full memory is an error here
-        # and not a bus error in a worker.
-        self._memory.write(self._last_obs.tobytes() or b"\0")
-        self._memory.flush()
+        memory = allocate(self._memory, self._last_obs.nbytes or 1)
+        if memory is not self._memory:
+            self._memory = memory
+            for worker in self._workers:
+                worker.restart(memory)
         self._obs = np.memmap(self._memory, dtype, "r+", shape=shape)
         self._send_all("share", shape, dtype)
         self._receive()
@@ -309,9 +310,3 @@ def split_evenly(count, parts) -> list[slice]:
     """Splits range(count) into ``parts`` slices whose lengths differ by one at most."""
     bounds = [count * i // parts for i in range(parts + 1)]
     return [slice(a, b) for a, b in zip(bounds, bounds[1:])]
-
-
-def shared_memory_folder():
-    """Returns a folder that is held in memory, or None where there is none."""
-    folder = "/dev/shm"
-    return folder if os.access(folder, os.W_OK) else None

@@ -67,6 +67,14 @@ class WorkerProcess:
         self.pipe = Connection(ours.detach())
         self.send("make", self.env_fns, self.part.start)
 
+    def restart(self, memory):
+        """Ends the program, and starts it again with another file to share."""
+        self.pipe.close()
+        self.end(time.monotonic() + EXIT_SECONDS)
+        self.memory = memory
+        self.start()
+        self.receive()
+
     def send(self, *request):
         # If the worker died, receive() says so, with its exit status.
         with contextlib.suppress(ConnectionError):

@@ -1,0 +1,60 @@
+"""The file through which worker processes hand over observations."""
+
+import os
+import sys
+import tempfile
+
+from baselines.common.errors import FullDiskError
+
+
+def shared_memory_folder():
+    """Returns a folder that is held in memory, or None where no file can be made."""
+    folder = "/dev/shm"
+    try:
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError:
+        return None
+    return folder
+
+
+def allocate(file, size):
+    """Gives a file of ``shared_memory_folder`` its size; returns it.
+
+    If there is no space, that is said, and what is returned is another file, in the
+    temporary folder.
+
+    Args:
+        file: open and empty.
+        size: bytes.
+
+    Raises:
+        FullDiskError: if there is no space there, either.
+    """
+    try:
+        fill(file, size)
+        return file
+    except OSError as error:
+        folder = shared_memory_folder() or "the temporary folder"
+        full = f"{folder} has no {size:,} bytes for observations: {error.strerror}"
+    file.close()
+    try:
+        file = tempfile.TemporaryFile()
+        fill(file, size)
+    except OSError as error:
+        place = tempfile.tempdir or "the temporary folder"
+        raise FullDiskError(f"{full}; nor has {place}: {error.strerror}") from None
+    # Not to the log, which begins once learn() has accepted everything.
+    place = tempfile.gettempdir()
+    print(f"warning: {full}; they go through a file in {place}", file=sys.stderr)
+    return file
+
+
+def fill(file, size) -> None:
+    """Writes so many zeros to a file.
+
+    It is not only sized, so that full memory is an error here, not a bus error in a
+    worker.
+    """
+    zeros = memoryview(bytes(size))
+    while zeros:
+        zeros = zeros[os.write(file.fileno(), zeros) :]
