@@ -22,9 +22,7 @@ from baselines.common.errors import UserValueError
 from baselines.common.log_outputs import find_output
 from baselines.common.row_logger import DEBUG, ERROR, INFO, WARN, Logger
 from baselines.common.row_logger import DISABLED as DISABLED
-from baselines.common.saving.files import (
-    check_writable,
-)
+from baselines.common.saving.files import check_writable
 from baselines.common.tables import read_table
 
 current = Logger(None, ["stdout"])
@@ -209,6 +207,23 @@ def lock():
 def open_files():
     """Creates the folder and its files now, not with the first row."""
     current.open()
+
+
+def lose(error):
+    """Notes a file of the run that could not be written; the first time, says so.
+
+    Args:
+        error: a UserFileError, or its sentence.
+    """
+    current.lose(error)
+
+
+def get_lost():
+    """Returns which files of the log could not be written and why, as sentences.
+
+    Training goes on without them, but for a full disk, which ends it.
+    """
+    return current.lost
 
 
 def get_state():

@@ -25,7 +25,7 @@ from baselines.common.curves import (
     has_episodes,
     settings_of,
 )
-from baselines.common.errors import FullDiskError, UserFileError, UserValueError
+from baselines.common.errors import UserFileError, UserValueError
 from baselines.common.page import START, heading, make_page, paragraph, svg, table
 from baselines.common.run_folder import (
     check_config,
@@ -50,7 +50,7 @@ def report(folders, output=None) -> str:
 
     Raises:
         UserFileError: if there is no log, or a file cannot be read or written.
-        UserValueError: for another suffix, or for a damaged file.
+        UserValueError: for another suffix, another file in its place, or a damaged log.
         MissingDependency: if matplotlib is not installed.
     """
     matplotlib = plot_util.import_matplotlib()
@@ -64,12 +64,7 @@ def report(folders, output=None) -> str:
     style = {"svg.fonttype": "none", "text.parse_math": False}
     with matplotlib.rc_context(style):
         page = (one_run if len(results) == 1 else several_runs)(results)
-    try:
-        replace_file(os.path.abspath(output), page.encode(errors="replace"))
-    except FullDiskError:
-        raise
-    except OSError as error:
-        raise UserFileError(f"cannot write {output}: {error.strerror}") from None
+    replace_file(os.path.abspath(output), page.encode(errors="replace"))
     return output
 
 
@@ -87,7 +82,7 @@ def check_output(path) -> None:
         except OSError as error:
             raise UserFileError(f"cannot write {path}: {error.strerror}") from None
         if not is_report:
-            raise UserFileError(
+            raise UserValueError(
                 f"cannot write {path}: it is there, and no report; give another -o"
             )
 

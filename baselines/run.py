@@ -16,9 +16,10 @@ from baselines.common import cli, mpi
 from baselines.common.config import command_line, foreign_code
 from baselines.common.envs.make import build_env
 from baselines.common.envs.registry import find_env_type, find_spec
-from baselines.common.errors import FullDiskError, UserError
+from baselines.common.errors import FullDiskError, UserError, UserFileError
 from baselines.common.loading import TrainedEnv, rendered
 from baselines.common.parsing import parse
+from baselines.common.saving.checkpoints import list_manifests
 from baselines.common.saving.models import MODEL_FILE
 from baselines.common.signals import ignored_hangup
 from baselines.common.vec_env import WorkerError
@@ -40,12 +41,15 @@ def main(argv=None):
         The trained model.
 
     Raises:
-        SystemExit: status 2, after one line on stderr, for a mistake in ``argv``.
+        SystemExit: after one line on stderr: status 2 for a mistake in ``argv``; 1 if
+            the model is trained, but part of the log could not be written.
     """
     argv = sys.argv[1:] if argv is None else list(argv)
     with cli.one_line_errors():
         mpi.connect()
-        return run(argv)
+        model = run(argv)
+        check_log()
+        return model
 
 
 def run(argv):
@@ -59,6 +63,16 @@ def run(argv):
         with trained_env.make(1, settings.seed, render_mode="human") as env:
             play(model, env)
     return model
+
+
+def check_log() -> None:
+    """Ends the program with status 1 if part of the log could not be written."""
+    sentences = [line for lost in mpi.gather(logger.get_lost()) for line in lost]
+    if not sentences:
+        return
+    lost = list(dict.fromkeys(sentences))
+    more = f"; and {len(lost) - 3} more" if len(lost) > 3 else ""
+    mpi.end(1, f"error: the log is not complete: {'; '.join(lost[:3])}{more}")
 
 
 def get_env_type(args):
@@ -149,12 +163,14 @@ def write_report(folder) -> None:
         report([folder])
     except FullDiskError:
         raise
+    except UserFileError as error:
+        logger.lose(error)
     except UserError as error:
         print(f"no report was written: {error}")
 
 
 def print_next_steps(settings, model_path) -> None:
-    """Prints where things are, and commands to continue."""
+    """Prints where things are, and those commands to continue that can work."""
     python = shlex.quote(sys.executable)
     own = foreign_code(settings.arguments)
     place = shlex.join([logger.get_dir(), *own])
@@ -165,15 +181,15 @@ def print_next_steps(settings, model_path) -> None:
     if ":" in formats:  # one of the user's own, which a resumed run is told again
         launcher = f"OPENAI_LOG_FORMAT={shlex.quote(formats)} {launcher}"
     command = command_of_model(settings.config["command"], model_path)
-    logger.log(
-        f"Log files: {logger.get_dir()}\n"
-        f"Model: {model_path}\n"
-        f"Train longer: {launcher}{resume} --num_timesteps="
-        f"{10 * settings.num_timesteps}\n"
-        f"Start again from this model: {launcher}{command}\n"
-        f"Evaluate: {python} -m baselines.evaluate {place}\n"
-        f"Play: {python} -m baselines.play {place}"
-    )
+    lines = [f"Log files: {logger.get_dir()}", f"Model: {model_path}"]
+    if list_manifests(os.path.join(logger.get_dir(), "checkpoints")):
+        steps = 10 * settings.num_timesteps
+        lines.append(f"Train longer: {launcher}{resume} --num_timesteps={steps}")
+    lines.append(f"Start again from this model: {launcher}{command}")
+    if os.path.isfile(os.path.join(logger.get_dir(), "config.json")):
+        lines.append(f"Evaluate: {python} -m baselines.evaluate {place}")
+        lines.append(f"Play: {python} -m baselines.play {place}")
+    logger.log("\n".join(lines))
 
 
 def command_of_model(command, model_path) -> str:

@@ -12,7 +12,13 @@ import numpy as np
 
 from baselines import logger
 from baselines.common.errors import UserFileError, UserValueError
-from baselines.common.saving.files import open_text, report_full_disk, synced_size
+from baselines.common.saving.files import (
+    flush,
+    going_on,
+    open_text,
+    synced_size,
+    writing,
+)
 from baselines.common.tables import parse_table, read_text
 
 
@@ -22,7 +28,8 @@ class Monitor(gym.Wrapper):
     The result is put in ``info["episode"]`` of the last step and, where there
     is a file name, appended to ``<filename>.monitor.csv``. The format is that
     of OpenAI Baselines, which many tools read: a comment line of JSON, the
-    header ``r,l,t``, and a row an episode.
+    header ``r,l,t``, and a row an episode. A file that can no longer be written is left
+    out; from then on, results have a sentence ``lost`` that says why.
 
     Args:
         env: the environment; rewards are recorded as it returns them.
@@ -33,6 +40,7 @@ class Monitor(gym.Wrapper):
         info_keywords: names in the last step's info to record as well.
 
     Raises:
+        UserFileError: from ``reset``, if the file cannot be made.
         RuntimeError: from ``step`` after the end of an episode, and from
             ``reset`` before it if ``allow_early_resets`` is false.
     """
@@ -128,7 +136,11 @@ def episode_result(episode_return, length, t_start) -> dict:
 
 
 class ResultsWriter:
-    """Writes a ``monitor.csv`` file, of one environment or of a VecEnv."""
+    """Writes a ``monitor.csv`` file, of one environment or of a VecEnv.
+
+    Attributes:
+        lost: a sentence that says why it is no longer written; None if it is.
+    """
 
     def __init__(self, filename, header, extra_keys=()):
         # The logger's folder may be yet to be made.
@@ -136,17 +148,18 @@ class ResultsWriter:
             filename = os.path.join(filename, Monitor.EXT)
         elif not filename.endswith(Monitor.EXT):
             filename = f"{filename}.{Monitor.EXT}"
-        self.filename = filename
+        self.filename = os.path.abspath(filename)
         self.header = header
         self.keys = ("r", "l", "t", *extra_keys)
-        self.file = None
+        self.file = self.lost = None
+        self.size = None  # at the last get_state(); None if there is no file
 
     def open(self):
-        """Creates the file, folders included, unless it is open already."""
-        if self.file:
+        """Creates the file, folders included, unless it is open already, or lost."""
+        if self.file or self.lost:
             return
-        with report_full_disk(self.filename):
-            os.makedirs(os.path.dirname(self.filename) or ".", exist_ok=True)
+        with writing(self.filename):
+            os.makedirs(os.path.dirname(self.filename), exist_ok=True)
             self.file = open_text(self.filename)
             # The blank at the end of the first line is part of the format.
             self.file.write(f"# {json.dumps(self.header)} \n")
@@ -155,22 +168,46 @@ class ResultsWriter:
             self.file.flush()
 
     def write_row(self, row):
+        """Writes the result of an episode; adds ``lost`` to it if that is impossible.
+
+        Raises:
+            FullDiskError: if there is no space.
+        """
         self.open()
-        with report_full_disk(self.filename):
-            self.csv.writerow(row)
-            self.file.flush()
+        if not self.lost:
+            with going_on(self.filename, self._lose):
+                self.csv.writerow(row)
+                flush(self.file)
+        if self.lost:
+            row["lost"] = self.lost
+
+    def _lose(self, error):
+        self.lost = str(error)
+        if isinstance(error, FileNotFoundError):
+            self.size = None
+        self.close()
 
     def get_state(self) -> dict:
-        return {"header": self.header, "size": synced_size(self.file)}
+        if not self.lost:
+            with going_on(self.filename, self._lose):
+                self.size = synced_size(self.file)
+        return {"header": self.header, "size": self.size}
 
     def set_state(self, state) -> None:
         """Opens the file of an earlier process, truncated to its size at that time.
 
+        If it was lost and is gone, it begins anew.
+
         Raises:
             UserFileError: if the file is missing or shorter than that.
         """
-        self.header = state["header"]
-        self.file = open_text(self.filename, state["size"])
+        self.lost = None
+        self.header, self.size = state["header"], state["size"]
+        if self.size is None:
+            self.close()
+            self.open()
+            return
+        self.file = open_text(self.filename, self.size)
         self.csv = csv.DictWriter(self.file, self.keys)
 
     def take_over(self):

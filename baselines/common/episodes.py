@@ -44,6 +44,9 @@ class EpisodeResults:
         self.count = 0  # of all episodes
 
     def extend(self, results) -> None:
+        for result in results:
+            if "lost" in result:  # from a Monitor, which may be in another process
+                logger.lose(result.pop("lost"))
         self.results.extend(results)
         self.count += len(results)
 

@@ -31,6 +31,10 @@ class FullDiskError(UserFileError):
     """There was no space left to write a file."""
 
 
+class RemovedFileError(UserFileError, FileNotFoundError):
+    """A file that was being written to is no longer in its folder."""
+
+
 class DivergedError(UserError, ArithmeticError):
     """The loss or the weights became NaN or infinite."""
 

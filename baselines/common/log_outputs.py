@@ -1,8 +1,10 @@
 """Where the log goes: terminal, ``log.txt``, CSV, JSON, TensorBoard, W&B.
 
-An output has the methods of ``JSONOutput``. It may also have those that get histograms
-and videos, as ``TensorBoardOutput`` does: ``write_histogram(name, values, step)`` and
-``write_video(name, frames, frames_per_second, step)``; see those of ``logger``.
+An output has the methods of ``JSONOutput``. It may also have ``write_text(text)``, and
+those that get histograms and videos, as ``TensorBoardOutput`` does:
+``write_histogram(name, values, step)`` and ``write_video(name, frames,
+frames_per_second, step)``; see those of ``logger``. Once one raises an OSError, a run
+goes on without it.
 """
 
 import contextlib
@@ -14,7 +16,10 @@ import io
 import itertools
 import json
 import os
+import socket
+import struct
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +32,7 @@ from baselines.common.errors import (
     suggest,
 )
 from baselines.common.saving.files import (
+    flush,
     open_text,
     replace_file,
     sync_file,
@@ -62,7 +68,7 @@ class TableOutput:
 
     def write_text(self, text):
         self.file.write(text + "\n")
-        self.file.flush()
+        flush(self.file)
 
     def get_state(self):
         return synced_size(self.file)
@@ -81,7 +87,8 @@ class TerminalOutput(TableOutput):
 
     def write_text(self, text):
         try:
-            super().write_text(text)
+            self.file.write(text + "\n")
+            self.file.flush()
         except OSError:
             # Whatever read it is gone, but the run continues. Python would try to flush
             # the rest again when it exits.
@@ -130,7 +137,7 @@ class CSVOutput:
             self._rewrite()
         else:
             self.writer.writerow(row)
-        self.file.flush()
+        flush(self.file)
 
     def _rewrite(self):
         text = io.StringIO()
@@ -163,7 +170,7 @@ class JSONOutput:
 
     def write_row(self, row):
         self.file.write(json.dumps(row) + "\n")
-        self.file.flush()
+        flush(self.file)
 
     def get_state(self):
         return synced_size(self.file)
@@ -177,34 +184,52 @@ class TensorBoardOutput:
 
     def __init__(self, folder, state=None):
         # Only here, because it is an extra.
-        from tensorboardX import SummaryWriter
+        from tensorboardX.proto.event_pb2 import SessionLog
 
         folder = os.path.join(folder, "tb")
+        os.makedirs(folder, exist_ok=True)
         if state is None:  # Another run may have been logged here.
             for path in glob.glob(os.path.join(glob.escape(folder), "events.out.*")):
                 os.unlink(path)
         self.step = state or 0
-        # What an interrupted run wrote after its checkpoint is not shown.
-        purge = None if state is None else state + 1
-        # Its files are named by the second in which they begin, which may be the same.
-        self.writer = SummaryWriter(
-            folder, purge_step=purge, filename_suffix=f".{self.step}"
-        )
+        # The second in which it begins may be that of the one before.
+        place = f"{int(time.time())}.{socket.gethostname()}.{self.step}"
+        self.file = open(os.path.join(folder, f"events.out.tfevents.{place}"), "wb")
+        self._write(0, file_version="brain.Event:2")
+        if state is not None:
+            # What an interrupted run wrote after its checkpoint is not shown.
+            log = SessionLog(status=SessionLog.START)
+            self._write(state + 1, session_log=log)
+
+    def _write(self, step, **content):
+        """Writes an event. (tensorboardX would in a thread, which errors end.)"""
+        from tensorboardX.proto.event_pb2 import Event
+        from tensorboardX.record_writer import masked_crc32c
+
+        event = Event(wall_time=time.time(), step=step, **content).SerializeToString()
+        for part in struct.pack("<Q", len(event)), event:
+            self.file.write(part + struct.pack("<I", masked_crc32c(part)))
+        flush(self.file)
 
     def write_row(self, row):
+        from tensorboardX.summary import Summary, scalar
+
         self.step = row.get("total_timesteps", self.step + 1)
+        summary = Summary()
         for key, value in row.items():
             if not np.isnan(value):  # such as mean returns before an episode has ended
-                self.writer.add_scalar(key, value, self.step)
-        self.writer.flush()
+                summary.MergeFrom(scalar(key, value))
+        self._write(self.step, summary=summary)
 
     def write_histogram(self, name, values, step):
-        self.writer.add_histogram(name, values, step, bins=bin_edges(values))
+        from tensorboardX.summary import histogram
+
+        self._write(step, summary=histogram(name, values, bin_edges(values)))
 
     def write_video(self, name, frames, frames_per_second, step):
         from tensorboardX.proto.summary_pb2 import Summary
 
-        # The writer's own add_video() needs moviepy.
+        # Its own video() needs moviepy.
         height, width, channels = frames[0].shape
         image = Summary.Image(
             height=height,
@@ -213,13 +238,14 @@ class TensorBoardOutput:
             encoded_image_string=encode_gif(frames, frames_per_second),
         )
         value = Summary.Value(tag=name, image=image)
-        self.writer.file_writer.add_summary(Summary(value=[value]), step)
+        self._write(step, summary=Summary(value=[value]))
 
     def get_state(self):
+        sync_file(self.file)
         return self.step
 
     def close(self):
-        self.writer.close()
+        self.file.close()
 
 
 class WandbOutput:

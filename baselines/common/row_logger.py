@@ -3,14 +3,16 @@
 import contextlib
 import json
 import os
+import sys
 import time
 from collections import defaultdict
 
 from baselines.common import mpi
-from baselines.common.log_outputs import TableOutput, find_output
-from baselines.common.saving.files import replace_file, report_full_disk
+from baselines.common.log_outputs import find_output
+from baselines.common.saving.files import going_on, replace_file, writing
 from baselines.common.saving.log_folder import (
     check_unused,
+    is_lock_of,
     lock_folder,
     remove_run_files,
 )
@@ -29,17 +31,22 @@ class Logger:
 
     Attributes:
         level: text of lower levels is left out; with DISABLED, rows are too.
+        outputs: by format, without those that failed; None for closed.
+        lost: sentences that say which files could not be written, and why.
     """
 
     def __init__(self, folder, formats, config=None):
         self.folder = folder
         self.formats = formats if mpi.rank == 0 else []
         self.config = config if mpi.rank == 0 else None
+        self.config_text = None  # of config.json, once it was written
         self.outputs = None
+        # From each one's get_state(), when it last worked; None before they are made.
+        self.states = None
+        self.lost = []
         self.descriptor = None  # of the lock
         # Older files are of an earlier run. (Their times are coarse.)
         self.configured_at = time.time() - 0.05
-        self.closed_at = None
         self.level = INFO
         self.row = {}
         self.counts = defaultdict(int)
@@ -52,20 +59,23 @@ class Logger:
         """
         if self.outputs is not None:
             return
-        state = state or self.closed_at
+        state = state or self.states or {}
+        states = {name: state.get(name) for name in self.formats}
         if self.folder is not None:
-            os.makedirs(self.folder, exist_ok=True)
+            with writing(self.folder):
+                os.makedirs(self.folder, exist_ok=True)
         if self.config is not None:
             self.write_config(self.config)
-        self.outputs = {
-            name: find_output(name)(self.folder, (state or {}).get(name))
-            for name in self.formats
-        }
+        outputs = {}
+        for name, state in states.items():
+            with writing(f"{name} to {self.folder}"):
+                outputs[name] = find_output(name)(self.folder, state)
+        self.outputs, self.states = outputs, states
 
     def begin_run(self, make_config, overwrite):
         if self.folder is not None and mpi.rank == 0:
             self.lock()
-            if self.outputs is None and self.closed_at is None:
+            if self.states is None:
                 (remove_run_files if overwrite else check_unused)(
                     self.folder, self.configured_at
                 )
@@ -78,8 +88,12 @@ class Logger:
             self.write_config(make_config() | {"log_formats": self.formats})
 
     def write_config(self, config):
-        text = json.dumps(config, indent=2) + "\n"
-        replace_file(os.path.join(self.folder, "config.json"), text.encode())
+        self.config_text = json.dumps(config, indent=2) + "\n"
+        replace_file(self.config_path, self.config_text.encode())
+
+    @property
+    def config_path(self):
+        return os.path.join(self.folder, "config.json")
 
     def logkv(self, key, value):
         self.row[key] = value
@@ -90,12 +104,9 @@ class Logger:
         self.counts[key] = count + 1
 
     def dumpkvs(self):
-        self.open()
         row = mpi.mean_row({key: plain(value) for key, value in self.row.items()})
-        if row and self.level < DISABLED:
-            with report_full_disk(self.folder):
-                for output in self.outputs.values():
-                    output.write_row(row)
+        if row:
+            self.forward("write_row", row)
         self.clear()
         return row
 
@@ -106,25 +117,47 @@ class Logger:
     def forward(self, method, *arguments):
         """Calls a method of the outputs that have it."""
         self.open()
-        if self.level < DISABLED:
-            with report_full_disk(self.folder):
-                for output in self.outputs.values():
-                    if hasattr(output, method):
-                        getattr(output, method)(*arguments)
+        for name, output in list(self.outputs.items()):
+            if self.level < DISABLED and hasattr(output, method):
+                with self.going_on(name):
+                    getattr(output, method)(*arguments)
+
+    @contextlib.contextmanager
+    def going_on(self, name):
+        """Leaves out an output that fails from then on."""
+
+        def lose(error):
+            if isinstance(error, FileNotFoundError):
+                self.states[name] = None  # Nothing is left to continue.
+            with contextlib.suppress(OSError):
+                self.outputs.pop(name).close()
+            self.lose(error)
+
+        with going_on(f"{name} to {self.folder}", lose):
+            yield
+
+    def lose(self, error):
+        """Notes which file could not be written; the first time, says so.
+
+        Args:
+            error: a UserFileError, or its sentence.
+        """
+        if str(error) in self.lost:
+            return
+        self.lost.append(str(error))
+        if len(self.lost) == 1 and mpi.rank == 0:
+            # No output of the log is certain to work.
+            with contextlib.suppress(OSError):
+                print(f"warning: {error}; the run goes on without it", file=sys.stderr)
 
     def log(self, *words, level=INFO):
-        if level < self.level:
-            return
-        self.open()
-        text = " ".join(map(str, words))
-        with report_full_disk(self.folder):
-            for output in self.outputs.values():
-                if isinstance(output, TableOutput):
-                    output.write_text(text)
+        if level >= self.level:
+            self.forward("write_text", " ".join(map(str, words)))
 
     def lock(self):
         if self.folder is not None and self.descriptor is None and mpi.rank == 0:
-            os.makedirs(self.folder, exist_ok=True)
+            with writing(self.folder):
+                os.makedirs(self.folder, exist_ok=True)
             self.descriptor = lock_folder(self.folder)
 
     def end_run(self):
@@ -138,18 +171,37 @@ class Logger:
             self.descriptor = None
 
     def get_state(self):
+        """Returns the states of the outputs, from which a checkpoint continues."""
         self.open()
-        return {name: output.get_state() for name, output in self.outputs.items()}
+        self.keep_folder()
+        for name, output in list(self.outputs.items()):
+            with self.going_on(name):
+                self.states[name] = output.get_state()
+        return dict(self.states)
+
+    def keep_folder(self):
+        """Makes the folder of a run anew if it is gone, so that it can be resumed.
+
+        Raises:
+            UserFileError: if that is impossible, or another run is in its place.
+        """
+        if self.config_text is None:
+            return
+        same = is_lock_of(self.folder, self.descriptor)
+        if same and os.path.isfile(self.config_path):
+            return
+        self.unlock()
+        self.lock()
+        replace_file(self.config_path, self.config_text.encode())
 
     def close(self):
         self.unlock()
-        if self.outputs is None:
-            return
-        outputs, self.outputs = self.outputs, None
+        outputs, self.outputs = self.outputs or {}, None
         # What cannot be written was reported before.
-        with contextlib.suppress(OSError):
-            self.closed_at = {name: x.get_state() for name, x in outputs.items()}
-        for output in outputs.values():
+        for name, output in outputs.items():
+            with contextlib.suppress(OSError):
+                self.states[name] = None
+                self.states[name] = output.get_state()
             with contextlib.suppress(OSError):
                 output.close()
 

@@ -16,7 +16,7 @@ from baselines.common.envs import as_vec_env
 from baselines.common.episodes import EpisodeResults, count_due, count_updates
 from baselines.common.errors import (
     DivergedError,
-    FullDiskError,
+    UserFileError,
     UserTypeError,
     UserValueError,
 )
@@ -246,12 +246,12 @@ class Run:
                 f"time: {self.clock.shares()}"
             )
         folder = self.checkpoints.folder if self.checkpoint_interval else ""
-        if isinstance(error, (DivergedError, FullDiskError)):
+        if isinstance(error, (DivergedError, UserFileError)):
             error.args = (f"{error}; {name_newest(folder)}",)
         elif folder and isinstance(error, (KeyboardInterrupt, SystemExit)):
             number = self.signals.number
             name = signal.Signals(number).name if number else type(error).__name__
-            resume = f"--resume={shlex.quote(os.path.dirname(folder))}"
+            resume = f"--resume={shlex.quote(logger.get_dir())}"
             logger.log(f"{name}: {name_newest(folder)}; continue with {resume}")
         if self.total_timesteps:
             logger.end_run()

@@ -17,7 +17,7 @@ import re
 from baselines import logger
 from baselines.common import mpi
 from baselines.common.errors import UserError, UserFileError, UserValueError
-from baselines.common.saving.files import file_digest, replace_file
+from baselines.common.saving.files import file_digest, replace_file, writing
 from baselines.common.saving.tensors import (
     load_tensors,
     put_arrays,
@@ -66,6 +66,7 @@ class Checkpoints:
             num_timesteps: agent steps done.
             total_timesteps: agent steps that the run is to have.
         """
+        self.next_segments = []  # The folder may have been removed.
         self.write_segments()
         tensors = {}
         states = {name: part.get_state() for name, part in self.parts.items()}
@@ -83,7 +84,8 @@ class Checkpoints:
             segments = {file: self.written[file] for file in self._segment_files()}
             manifest = {"files": dict(files), "segments": segments}
             replace_file(manifest_path, json.dumps(manifest, indent=2).encode())
-            self._remove_old()
+            with writing(self.folder):
+                self._remove_old()
         # If a signal ends the run, no rank may exit before the manifest is written.
         mpi.wait()
 
@@ -103,8 +105,8 @@ class Checkpoints:
         self.next_segments = next_segments
         files = self._segment_files()
         for file, (part, number) in files.items():
-            if file not in self.written:
-                path = os.path.join(self.folder, file)
+            path = os.path.join(self.folder, file)
+            if file not in self.written or not os.path.isfile(path):
                 save_tensors(path, part.get_segment(number), {})
                 self.written[file] = file_digest(path)
         self.written = {file: self.written[file] for file in files}

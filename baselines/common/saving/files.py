@@ -6,25 +6,55 @@ import hashlib
 import os
 import tempfile
 
-from baselines.common.errors import FullDiskError, UserFileError
+from baselines.common.errors import (
+    FullDiskError,
+    RemovedFileError,
+    UserError,
+    UserFileError,
+)
 
 
 @contextlib.contextmanager
-def report_full_disk(path):
-    """Raises FullDiskError, which names ``path``, if there is no space to write."""
+def writing(path):
+    """Raises UserFileError, which names ``path``, if it cannot be written.
+
+    It is a FullDiskError if there is no space.
+    """
     try:
         yield
+    except UserError:
+        raise
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-            raise
-        raise FullDiskError(f"there is no space left to write {path}") from None
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise FullDiskError(f"there is no space left to write {path}") from None
+        reason = error.strerror or str(error).partition("\n")[0]
+        in_the_way = error.filename2 or error.filename
+        if in_the_way not in (None, path):
+            reason = f"{reason} ({in_the_way})"
+        raise UserFileError(f"cannot write {path}: {reason}") from None
+
+
+@contextlib.contextmanager
+def going_on(path, lose):
+    """Calls ``lose`` with the UserFileError if ``path`` cannot be written.
+
+    Raises:
+        FullDiskError: if there is no space, because more than the log needs it.
+    """
+    try:
+        with writing(path):
+            yield
+    except FullDiskError:
+        raise
+    except UserFileError as error:
+        lose(error)
 
 
 def replace_file(path, data) -> None:
     """Writes a file atomically: all bytes or none; missing folders are made."""
     # Always the same name, so that what a kill leaves behind is overwritten next time.
     temporary = f"{path}.tmp"
-    with report_full_disk(path):
+    with writing(path):
         os.makedirs(os.path.dirname(path), exist_ok=True)
         try:
             with open(temporary, "wb") as stream:
@@ -34,7 +64,7 @@ def replace_file(path, data) -> None:
             os.replace(temporary, path)
             sync_folder(os.path.dirname(path))
         except BaseException:
-            with contextlib.suppress(FileNotFoundError):
+            with contextlib.suppress(OSError):
                 os.unlink(temporary)
             raise
 
@@ -54,22 +84,41 @@ def open_text(path, size=None):
     """Opens a text file to write to: a new one, or one truncated to ``size`` bytes.
 
     Raises:
-        UserFileError: if the file to truncate is missing or shorter.
+        UserFileError: if the file to truncate is missing or shorter, or cannot be
+            written.
     """
     if size is None:
-        return open(path, "w", newline="")
+        with writing(path):
+            return open(path, "w", newline="")
     if not os.path.isfile(path) or os.path.getsize(path) < size:
         raise UserFileError(
             f"cannot resume: {path} is missing or shorter than at the checkpoint"
         )
-    os.truncate(path, size)
-    return open(path, "a", newline="")
+    with writing(path):
+        os.truncate(path, size)
+        return open(path, "a", newline="")
+
+
+def flush(file) -> None:
+    """Flushes an open file.
+
+    Raises:
+        RemovedFileError: if it was removed, which writing to it does not show.
+    """
+    with writing(file.name):
+        file.flush()
+        try:
+            there = os.path.samestat(os.stat(file.name), os.fstat(file.fileno()))
+        except (FileNotFoundError, NotADirectoryError):
+            there = False
+    if not there:
+        raise RemovedFileError(f"cannot write {file.name}: it was removed")
 
 
 def sync_file(file) -> None:
     """Returns when everything written to an open file is on the disk."""
-    with report_full_disk(file.name):
-        file.flush()
+    flush(file)
+    with writing(file.name):
         os.fsync(file.fileno())
 
 

@@ -90,6 +90,19 @@ def lock_folder(folder) -> int | None:
     return lock
 
 
+def is_lock_of(folder, lock) -> bool:
+    """Whether a lock is that of what is now in the place of the folder.
+
+    Args:
+        folder: path.
+        lock: of ``lock_folder``, when there was a folder.
+    """
+    try:
+        return lock is None or os.path.samestat(os.stat(folder), os.fstat(lock))
+    except OSError:
+        return False
+
+
 def is_locked(folder) -> bool:
     """Whether a run is writing to a folder."""
     lock = try_lock(folder, fcntl.LOCK_SH)

@@ -1,9 +1,12 @@
 """Videos of what the environments of a VecEnv look like."""
 
+import contextlib
 import math
 import os
 
+from baselines import logger
 from baselines.common.errors import UserValueError
+from baselines.common.saving.files import going_on
 from baselines.common.vec_env.vec_env import VecEnvWrapper, tile_images
 from baselines.common.video import Video, check_packages, check_video, shrink
 
@@ -17,6 +20,7 @@ MAX_PIXELS = 320  # height and width
 class VecVideoRecorder(VecEnvWrapper):
     """Writes MP4 videos, ``video<step>.mp4``, of all environments side by side.
 
+    A video that cannot be written is left out, which ``logger.get_lost`` says.
     Environments have to be made with ``render_mode="rgb_array"``, by ``env_kwargs`` of
     ``make_vec_env``.
 
@@ -47,7 +51,7 @@ class VecVideoRecorder(VecEnvWrapper):
         self.video_length = video_length
         self.num_steps = 0
         check_video(self._path())
-        self.video = None
+        self.video = self.path = None
         self.frames_left = 0
 
     def reset(self):
@@ -67,19 +71,30 @@ class VecVideoRecorder(VecEnvWrapper):
             return
         frame = draw(self.venv)
         if self.video is None:
-            self.video = Video(self._path(), FRAMES_PER_SECOND)
+            self.path = self._path()
             self.frames_left = self.video_length
-        self.video.add(frame)
+        with going_on(self.path, self._lose):
+            self.video = self.video or Video(self.path, FRAMES_PER_SECOND)
+            self.video.add(frame)
         self.frames_left -= 1
         if self.frames_left == 0:
             self._end_video()
+
+    def _lose(self, error):
+        video, self.video = self.video, None
+        if video is not None:
+            with contextlib.suppress(OSError):
+                video.close()
+        logger.lose(error)
 
     def _path(self):
         return os.path.join(self.directory, f"video{self.num_steps:08}.mp4")
 
     def _end_video(self):
         if self.video is not None:
-            self.video.close()
+            with going_on(self.path, self._lose):
+                self.video.close()
+                os.stat(self.path)  # Writing to one that was removed is no error.
             self.video = None
 
     def close(self):
