@@ -26,7 +26,14 @@ from baselines.common.curves import (
     settings_of,
 )
 from baselines.common.errors import UserFileError, UserValueError
-from baselines.common.page import START, heading, make_page, paragraph, svg, table
+from baselines.common.page import (
+    heading,
+    is_report,
+    make_page,
+    paragraph,
+    svg,
+    table,
+)
 from baselines.common.run_folder import (
     check_config,
     describe_run,
@@ -35,6 +42,7 @@ from baselines.common.run_folder import (
     to_text,
 )
 from baselines.common.saving.files import replace_file
+from baselines.common.saving.log_folder import REPORT_FILE
 
 SIZE = 5, 3.2  # of a picture, in inches: its text is readable on a phone
 
@@ -58,7 +66,7 @@ def report(folders, output=None) -> str:
     results = list({os.path.realpath(x.dirname): x for x in found}.values())
     if output is None:
         place = results[0].dirname if len(results) == 1 else ""
-        output = os.path.join(place, "report.html")
+        output = os.path.join(place, REPORT_FILE)
     check_output(output)
     # Text stays text, and names from files are no formulas.
     style = {"svg.fonttype": "none", "text.parse_math": False}
@@ -75,16 +83,10 @@ def check_output(path) -> None:
     folder = os.path.dirname(path) or "."
     if not os.path.isdir(folder):
         raise UserFileError(f"cannot write {path}: there is no folder {folder}")
-    if os.path.lexists(path):
-        try:
-            with open(path, "rb") as file:
-                is_report = file.read(len(START)) == START.encode()
-        except OSError as error:
-            raise UserFileError(f"cannot write {path}: {error.strerror}") from None
-        if not is_report:
-            raise UserValueError(
-                f"cannot write {path}: it is there, and no report; give another -o"
-            )
+    if os.path.lexists(path) and not is_report(path):
+        raise UserValueError(
+            f"cannot write {path}: it is there, and no report; give another -o"
+        )
 
 
 def one_run(results) -> str:

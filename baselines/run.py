@@ -20,7 +20,7 @@ from baselines.common.errors import FullDiskError, UserError, UserFileError
 from baselines.common.loading import TrainedEnv, rendered
 from baselines.common.parsing import parse
 from baselines.common.saving.checkpoints import list_manifests
-from baselines.common.saving.models import MODEL_FILE
+from baselines.common.saving.log_folder import MODEL_FILE
 from baselines.common.signals import ignored_hangup
 from baselines.common.vec_env import WorkerError
 from baselines.common.vec_env.vec_video_recorder import VecFilm, VecVideoRecorder

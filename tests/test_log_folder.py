@@ -13,8 +13,10 @@ import pytest
 
 from baselines import logger, run, runs
 from baselines.a2c import learn
+from baselines.common import page
 from baselines.common.envs import make_vec_env
 from baselines.common.errors import UserFileError, UserValueError
+from baselines.common.saving import log_folder
 
 SHORT = "--alg=a2c --env=CartPole-v1 --num_timesteps=200 --seed=0"
 
@@ -49,6 +51,7 @@ def contents(folder):
 def test_used_folder_is_refused_and_replaced_when_asked(capsys, monkeypatch):
     train("--log_path=log --num_env=2")
     Path("log/notes.txt").write_text("mine")
+    Path("log/report.html").write_text(f"{page.START}of the run before")
     kept = contents("log")
     error = error_of(capsys, f"{SHORT} --log_path=log")
     assert "log has a run already (config.json, progress.csv, ...)" in error
@@ -62,10 +65,33 @@ def test_used_folder_is_refused_and_replaced_when_asked(capsys, monkeypatch):
     assert contents("log") == kept
     train("--log_path=log --overwrite")
     assert Path("log/notes.txt").read_text() == "mine"
+    assert not Path("log/report.html").exists()
     # The second environment's file was of the run before.
     assert [path.name for path in Path("log").glob("*.monitor.csv")] == [
         "0.0.monitor.csv"
     ]
+
+
+def test_what_overwrite_leaves(capsys):
+    logger.configure("log", [])
+    mine = {"report.html": "mine", "wandb/offline-run-1/files": "of Weights & Biases"}
+    for name, text in (mine | {"monitor.csv": "", "tb/events.out.1": ""}).items():
+        Path("log", name).parent.mkdir(parents=True, exist_ok=True)
+        Path("log", name).write_text(text)
+    log_folder.remove_run_files("log")
+    assert contents("log") == {f"log/{k}": v.encode() for k, v in mine.items()}
+
+
+def test_second_run_of_a_log_replaces_what_the_first_saved():
+    with logger.scoped_configure("log", ["csv"]):
+        given = dict(env=gym.make("CartPole-v1"), network="mlp", total_timesteps=100)
+        learn(**given).save("log/model.safetensors")
+        old = [*Path("log/checkpoints").iterdir(), Path("log/model.safetensors")]
+        notes = Path("log/checkpoints/notes.txt")
+        notes.write_text("mine")
+        learn(**given | {"total_timesteps": 50})
+        assert len(old) == 3 and not any(path.exists() for path in old)
+        assert notes.read_text() == "mine"
 
 
 def test_overwrite_needs_a_folder(capsys):

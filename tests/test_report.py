@@ -239,7 +239,7 @@ def test_only_a_report_is_replaced(capsys):
         ("empty", "there is no log in empty"),
         ("log -o log/progress.csv", "has to end in .html"),
         ("log -o nowhere/x.html", "there is no folder nowhere"),
-        ("log -o folder.html", "cannot write folder.html: Is a directory"),
+        ("log -o folder.html", "cannot write folder.html: it is there, and no report"),
         ("damaged", "damaged/config.json is damaged"),
     ],
 )

@@ -8,7 +8,7 @@ from baselines import logger
 from baselines.common import mpi
 from baselines.common.envs import as_vec_env
 from baselines.common.errors import UserValueError
-from baselines.common.saving.models import BEST_MODEL_FILE
+from baselines.common.saving.log_folder import BEST_MODEL_FILE
 from baselines.common.vec_env.vec_video_recorder import VecFilm
 
 

@@ -28,6 +28,15 @@ summary { cursor: pointer; }
 """
 
 
+def is_report(path) -> bool:
+    """Whether a path is a page that ``make_page`` made."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(len(START)) == START.encode()
+    except OSError:
+        return False
+
+
 def table(header, rows) -> str:
     """Returns an HTML table.
 

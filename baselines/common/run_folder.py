@@ -2,12 +2,10 @@
 
 import os
 from datetime import datetime
-from glob import escape, glob
 from typing import NamedTuple
 
 import numpy as np
 
-from baselines.bench import Monitor
 from baselines.common import plot_util
 from baselines.common.config import KEYS
 from baselines.common.curves import (
@@ -20,11 +18,14 @@ from baselines.common.curves import (
 )
 from baselines.common.errors import UserError, UserValueError
 from baselines.common.saving.checkpoints import list_manifests
-from baselines.common.saving.log_folder import is_locked
-from baselines.common.saving.models import MODEL_FILE
+from baselines.common.saving.log_folder import (
+    LOG_FILES,
+    MODEL_FILE,
+    SAVED_FILES,
+    find_run_files,
+    is_locked,
+)
 
-# Files that a run writes, as others in its folder, such as pictures, say nothing of it.
-WRITTEN = "progress.csv", f"*{Monitor.EXT}", "checkpoints/*.json", MODEL_FILE
 OF_ARGUMENTS = {"alg": str, "env": str | None, "num_timesteps": int, "num_env": int}
 
 
@@ -176,8 +177,10 @@ def known(numbers) -> np.ndarray:
 
 def find_change(folder) -> datetime:
     """Returns when a run last wrote one of its files, in local time."""
-    paths = [path for name in WRITTEN for path in glob(f"{escape(folder)}/{name}")]
-    return datetime.fromtimestamp(max(map(os.path.getmtime, paths))).astimezone()
+    # Others in its folder, such as pictures, say nothing of it.
+    paths = find_run_files(folder, names=(*LOG_FILES, *SAVED_FILES))
+    times = map(os.path.getmtime, paths or [folder])
+    return datetime.fromtimestamp(max(times)).astimezone()
 
 
 def find_state(folder, config, steps) -> str:

@@ -28,8 +28,8 @@ from baselines.common.saving.checkpoints import (
     find_run_folder,
     name_newest,
 )
-from baselines.common.saving.log_folder import check_links
-from baselines.common.saving.models import remove_models
+from baselines.common.saving.files import check_writable
+from baselines.common.saving.log_folder import check_links, remove_saved
 from baselines.common.signals import StopSignals, stop
 from baselines.common.status import begin_status
 from baselines.common.timing import Clock, timed
@@ -191,12 +191,13 @@ class Run:
         """Opens the log of a new run."""
         if not self.total_timesteps:
             return  # A model is loaded, nothing more.
+        if self.checkpoint_interval:
+            check_writable(self.checkpoints.folder)
         overwrite = self.arguments.given["overwrite"]
         logger.begin_run(lambda: config_of_call(self), overwrite)
         mpi.wait()  # until rank 0 has removed the files of an earlier run
         if logger.get_dir():
-            self.checkpoints.remove_all()
-            remove_models(logger.get_dir())
+            remove_saved(logger.get_dir())
         if self.checkpoint_interval and not all(map(is_resumable, self.envs)):
             self.checkpoint_interval = 0
             logger.warn(f"no checkpoints are written: {NOT_RESUMABLE}")

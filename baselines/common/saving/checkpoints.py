@@ -122,13 +122,6 @@ class Checkpoints:
             if file.endswith((".safetensors", ".tmp")) and file not in named:
                 os.unlink(os.path.join(self.folder, file))
 
-    def remove_all(self) -> None:
-        """Removes the checkpoints of an earlier run in the same folder."""
-        if os.path.isdir(self.folder) and mpi.rank == 0:
-            for file in os.listdir(self.folder):
-                if re.fullmatch(r"(\w+-)?\d{12}\.(json|(\d+\.)?safetensors)", file):
-                    os.unlink(os.path.join(self.folder, file))
-
     def restore(self, run_folder, total_timesteps):
         """Restores every part from the newest undamaged checkpoint of a run.
 

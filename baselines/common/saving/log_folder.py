@@ -6,41 +6,64 @@ import os
 import time
 from glob import escape, glob
 
+from baselines.common import mpi
 from baselines.common.errors import UserFileError
+from baselines.common.page import is_report
+from baselines.common.saving.files import writing
 
-# What a run writes, and no other file in the folder is.
-RUN_FILES = (
-    "config.json",
+# Of a run that came to its end, and of its evaluations.
+MODEL_FILE = "model.safetensors"
+BEST_MODEL_FILE = "best_model.safetensors"
+# What a run writes, and no other file in the folder is. (Runs of Weights & Biases have
+# a folder each in wandb, and may not have been uploaded yet.)
+SAVED_FILES = (
+    MODEL_FILE,
+    BEST_MODEL_FILE,
+    "checkpoints/*.json",
+    "checkpoints/*.safetensors",
+)
+LOG_FILES = (
     "progress.csv",
     "progress.json",
     "log.txt",
+    "monitor.csv",
     "*.monitor.csv",
-    "model.safetensors",
-    "best_model.safetensors",
-    "checkpoints/*.json",
-    "checkpoints/*.safetensors",
     "tb/events.out.*",
-    "videos/video*.mp4",
 )
+RUN_FILES = ("config.json", *LOG_FILES, *SAVED_FILES, "videos/video*.mp4")
+REPORT_FILE = "report.html"  # which is a run's if it is a report
 LOCK_SECONDS = 1  # in which somebody who only looks has let go
 
 
-def find_run_files(folder, before=math.inf) -> list:
-    """Returns the paths of the files of a run, in the order of ``RUN_FILES``.
+def find_run_files(folder, before=math.inf, names=RUN_FILES) -> list:
+    """Returns the paths of the files of a run, in the order of ``names``.
 
     Args:
         folder: path.
         before: time in seconds; files that were changed later are left out.
+        names: patterns of files in the folder.
     """
     folder = escape(os.path.expanduser(folder))
-    paths = [path for name in RUN_FILES for path in sorted(glob(f"{folder}/{name}"))]
+    paths = [path for name in names for path in sorted(glob(f"{folder}/{name}"))]
     return [path for path in paths if os.lstat(path).st_mtime < before]
 
 
 def remove_run_files(folder, before=math.inf) -> None:
-    """Removes the files of a run; arguments as in ``find_run_files``."""
-    for path in find_run_files(folder, before):
-        os.unlink(path)
+    """Removes the files of a run, its report included, as ``find_run_files`` does."""
+    reports = find_run_files(folder, before, [REPORT_FILE])
+    remove([*find_run_files(folder, before), *filter(is_report, reports)])
+
+
+def remove_saved(folder) -> None:
+    """Removes the models and checkpoints of an earlier run in the same folder."""
+    if mpi.rank == 0:
+        remove(find_run_files(folder, names=SAVED_FILES))
+
+
+def remove(paths) -> None:
+    for path in paths:
+        with writing(path):
+            os.unlink(path)
 
 
 def check_links(folder) -> None:

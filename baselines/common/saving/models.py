@@ -4,22 +4,11 @@ import os
 
 import numpy as np
 
-from baselines.common import mpi
 from baselines.common.errors import UserFileError, UserValueError
 from baselines.common.saving.checkpoints import list_manifests, read_files_of
 from baselines.common.saving.files import file_digest
+from baselines.common.saving.log_folder import MODEL_FILE
 from baselines.common.saving.tensors import load_tensors, put_arrays, tensors_digest
-
-# In a log folder: of a run that came to its end, and of its evaluations.
-MODEL_FILE = "model.safetensors"
-BEST_MODEL_FILE = "best_model.safetensors"
-
-
-def remove_models(folder) -> None:
-    """Removes the models of an earlier run in the same log folder."""
-    for name in MODEL_FILE, BEST_MODEL_FILE:
-        if mpi.rank == 0 and os.path.isfile(path := os.path.join(folder, name)):
-            os.unlink(path)
 
 
 def find_model(path) -> str:
