@@ -37,8 +37,8 @@ from baselines.common.updates import move_towards
 from baselines.common.vec_env.vec_env import is_resumable
 
 NOT_RESUMABLE = (
-    "a run in these environments cannot be resumed: their VecEnv, a wrapper of it, or "
-    "a wrapper above the Recorder of an environment has no get_state()"
+    "a run in these environments cannot be resumed: their VecEnv or a wrapper has no "
+    "get_state(), or their np_random is no numpy.random.Generator"
 )
 
 

@@ -4,7 +4,7 @@ import gymnasium as gym
 import numpy as np
 
 from baselines.common.envs.checked import CheckedEnv
-from baselines.common.errors import UserValueError
+from baselines.common.errors import UserTypeError, UserValueError
 
 
 class Recorder(gym.Wrapper):
@@ -13,7 +13,7 @@ class Recorder(gym.Wrapper):
     Stores the state of the environment's random generator (``np_random``) before
     the last reset, and the actions since. That restores any environment whose
     episodes follow from these alone, without code for its simulator; for others
-    ``set_state`` raises.
+    ``get_state`` or ``set_state`` raises.
 
     It has to sit where every ``reset`` starts a new episode: above NoopResetEnv
     and the frame skips, below Monitor and EpisodicLifeEnv.
@@ -29,7 +29,8 @@ class Recorder(gym.Wrapper):
 
     def reset(self, **kwargs):
         self.reset_arguments = {k: v for k, v in kwargs.items() if v is not None}
-        self.generator_state = self.unwrapped.np_random.bit_generator.state
+        if has_generator(self):
+            self.generator_state = self.unwrapped.np_random.bit_generator.state
         self.actions = []
         self.total_reward = 0.0
         self.last_obs, info = self.env.reset(**kwargs)
@@ -43,7 +44,19 @@ class Recorder(gym.Wrapper):
         return self.last_obs, reward, *results
 
     def get_state(self) -> dict:
-        """Returns what ``set_state`` needs; the environment has to be reset first."""
+        """Returns what ``set_state`` needs; the environment has to be reset first.
+
+        Raises:
+            UserTypeError: if its random generator is none of NumPy's today.
+        """
+        if not has_generator(self):
+            raise UserTypeError(
+                f"environment {self.spec.id if self.spec else self.unwrapped} cannot "
+                "be saved in checkpoints: its np_random has to be a "
+                "numpy.random.Generator, received "
+                f"{type(self.unwrapped.np_random).__name__}; train without, "
+                "checkpoint_interval=0"
+            )
         return {
             "env": str(self.spec.id if self.spec else self.unwrapped),
             "generator": self.generator_state,
@@ -96,9 +109,16 @@ def has_wrapper(env, kind) -> bool:
     return False
 
 
-def is_resumable(env) -> bool:
-    """Whether all wrappers above the Recorder have ``get_state`` or no state.
+def has_generator(env) -> bool:
+    """Whether an environment's ``np_random`` is of a kind whose state can be kept."""
+    generator = getattr(env.unwrapped, "np_random", None)
+    return isinstance(generator, np.random.Generator)
 
+
+def is_resumable(env) -> bool:
+    """Whether the Recorder and all wrappers above it can return their state.
+
+    It needs a random generator of today's NumPy, and they ``get_state`` or no state.
     Wrappers that only change observations, actions or rewards have no state; others
     without one say so by an attribute ``stateless``.
     """
@@ -108,7 +128,7 @@ def is_resumable(env) -> bool:
         if not (known or isinstance(env, pure)):
             return False
         env = env.env
-    return True
+    return has_generator(env)
 
 
 def stateful_wrappers(env) -> list:

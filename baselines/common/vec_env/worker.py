@@ -38,6 +38,7 @@ import numpy as np
 
 from baselines.common.envs.recorder import (
     get_env_state,
+    has_generator,
     is_resumable,
     set_env_state,
     stateful_wrappers,
@@ -111,8 +112,9 @@ class Worker:
             for wrapper in stateful_wrappers(env):
                 if hasattr(wrapper, "take_over"):
                     wrapper.take_over()
-            # Not the same episodes again that the dead worker began with.
-            env.unwrapped.np_random = np.random.default_rng()
+            if has_generator(env):
+                # Not the same episodes again that the dead worker began with.
+                env.unwrapped.np_random = np.random.default_rng()
             self.obs[i], _ = env.reset()
 
     def close(self):
