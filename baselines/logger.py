@@ -45,7 +45,7 @@ def configure(dir=None, format_strs=None, config=None) -> None:
     """
     global current
     if dir is None:
-        dir = os.environ.get("OPENAI_LOGDIR")
+        dir = os.environ.get("OPENAI_LOGDIR") or None
     if dir is None:
         name = datetime.datetime.now().strftime("openai-%Y-%m-%d-%H-%M-%S-%f")
         dir = mpi.broadcast(os.path.join(tempfile.gettempdir(), name))

@@ -20,6 +20,7 @@ import numpy as np
 from baselines.common import cli, plot_util
 from baselines.common.curves import X_UNITS, find_curves, has_episodes, read_points
 from baselines.common.errors import UserFileError, UserValueError, suggest
+from baselines.common.saving.files import check_writable
 from baselines.common.tables import read_text, to_number
 
 SUFFIXES = ".png", ".svg", ".pdf"
@@ -102,6 +103,7 @@ def check_output(path) -> None:
     folder = os.path.dirname(path) or "."
     if not os.path.isdir(folder):
         raise UserFileError(f"cannot write {path}: there is no folder {folder}")
+    check_writable(*os.path.split(os.path.abspath(path)))
 
 
 def read_reference(text):
@@ -211,23 +213,36 @@ def main(argv=None):
     add = parser.add_argument
     add(
         "logs",
+        type=cli.parser_of(str),
         nargs="+",
         metavar="[LABEL=]LOG",
         help="a log folder, a folder above several, or a CSV file out of one; those "
         "with the same LABEL are one curve",
     )
-    add("-o", dest="output", metavar="FILE", required=True, help="PNG, SVG or PDF")
+    add(
+        "-o",
+        dest="output",
+        type=cli.parser_of(str),
+        metavar="FILE",
+        required=True,
+        help="PNG, SVG or PDF",
+    )
     add(
         "--x",
         default="steps",
         help="steps (agent steps; the default), frames (4 a step), episodes, minutes, "
         "or several with commas, for a panel each",
     )
-    add("--y", metavar="COLUMN", help="of progress.csv (default: return of episodes)")
+    add(
+        "--y",
+        type=cli.parser_of(str),
+        metavar="COLUMN",
+        help="of progress.csv (default: return of episodes)",
+    )
     add(
         "--smooth",
         metavar="N",
-        type=int,
+        type=cli.parser_of(int),
         help="episodes (default: 100), or rows for --y, that each point is the mean of",
     )
     add(

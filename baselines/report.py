@@ -41,7 +41,7 @@ from baselines.common.run_folder import (
     read_scores,
     to_text,
 )
-from baselines.common.saving.files import replace_file
+from baselines.common.saving.files import check_writable, replace_file
 from baselines.common.saving.log_folder import REPORT_FILE
 
 SIZE = 5, 3.2  # of a picture, in inches: its text is readable on a phone
@@ -83,8 +83,9 @@ def check_output(path) -> None:
     folder = os.path.dirname(path) or "."
     if not os.path.isdir(folder):
         raise UserFileError(f"cannot write {path}: there is no folder {folder}")
+    check_writable(*os.path.split(os.path.abspath(path)))
     if os.path.lexists(path) and not is_report(path):
-        raise UserValueError(
+        raise UserFileError(
             f"cannot write {path}: it is there, and no report; give another -o"
         )
 
@@ -287,6 +288,7 @@ def main(argv=None):
     add = parser.add_argument
     add(
         "folders",
+        type=cli.parser_of(str),
         nargs="+",
         metavar="LOGDIR",
         help="a log folder, or one above several",
@@ -294,6 +296,7 @@ def main(argv=None):
     add(
         "-o",
         dest="output",
+        type=cli.parser_of(str),
         metavar="FILE",
         help="an HTML file (default: report.html, in the folder of a single run, "
         "else in the current one)",

@@ -1,6 +1,6 @@
 """Wrong environments and damaged files: one line each, and no files are written.
 
-Wrong command lines are in test_run.py, wrong arguments where they are used.
+Command lines are in test_bad_command_lines.py, wrong arguments where they are used.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ from baselines.common.envs import as_vec_env, make_vec_env
 from baselines.common.errors import UserError
 from baselines.common.policies import Policy
 from baselines.common.saving.checkpoints import list_manifests, load_checkpoint
-from baselines.common.vec_env import DummyVecEnv, SubprocVecEnv
+from baselines.common.vec_env import SubprocVecEnv
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
 
@@ -257,19 +257,6 @@ def test_numbers_of_a_gymnasium_vector_env(place, name):
     env.reset()
     with one_line_error(f"environment 1 cannot be used: its {name} is not finite"):
         env.step([0, 0])
-
-
-def test_an_environment_that_raises_in_this_process_is_named_by_its_index():
-    class Failing(CounterEnv):
-        def step(self, action):
-            raise RuntimeError("the gearbox is on fire")
-
-    env = DummyVecEnv([CounterEnv, Failing])
-    env.reset()
-    with pytest.raises(RuntimeError, match="gearbox") as error:
-        env.step([0, 0])
-    if hasattr(error.value, "add_note"):  # since Python 3.11
-        assert "environment 1 of 2" in error.value.__notes__[0]
 
 
 class Exploit:

@@ -247,7 +247,7 @@ def test_curves_differ_in_colour_or_style():
             "log resumed -o c.png --x=minutes --y=loss",
             "resumed was resumed, and without",
         ),
-        ("log -o c.png --titel=x", "unrecognized arguments: --titel=x"),
+        ("log -o c.png --titel=x", "unknown argument --titel; did you mean '--title'?"),
     ],
 )
 def test_mistake_gives_one_line_and_no_picture(arguments, words, capsys):

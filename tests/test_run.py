@@ -1,4 +1,4 @@
-"""The command line: settings, mistakes, saving and playing, forks."""
+"""The command line: settings, saving and playing, forks."""
 
 import json
 import os
@@ -41,85 +41,6 @@ def error_of(capfd, arguments):
     assert err.count("\n") == 1
     assert sorted(os.listdir()) == before
     return err
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["--env=CartPole-v1"], ["--alg is required"]),
-        (["--alg=a2c"], ["--env is required"]),
-        (["--alg=a2d", "--env=CartPole-v1"], ["'a2d'", "did you mean 'a2c'"]),
-        (["--alg=common", "--env=CartPole-v1"], ["unknown algorithm 'common'"]),
-        (["--alg=no.such.alg", "--env=CartPole-v1"], ["unknown algorithm"]),
-        (["--alg=a2c", "--env=CartPole-v9"], ["did you mean 'CartPole-v1'"]),
-        (["--alg=a2c", "--env=PongNoFrameskp-v4"], ["'PongNoFrameskip-v4'"]),
-        (["--alg=a2c", "--env=nowhere:CartPole-v1"], ["'nowhere'"]),
-        (["--alg=a2c", "--env=ALE/Pong-v5"], ["NoFrameskip-v4"]),
-        ([*CARTPOLE, "--network=mpl"], ["did you mean 'mlp'"]),
-        ([*CARTPOLE, "--network=cnn"], ["'cnn'", "shape (4,)"]),
-        ([*CARTPOLE, "--network=json:nothing"], ["json:nothing"]),
-        (
-            [*CARTPOLE, "--network=json:loads"],
-            ["network 'json:loads' needs the", "'s'"],
-        ),
-        ([*CARTPOLE, "--network=math:pi"], ["is not a function"]),
-        ([*CARTPOLE, "--activation=foo"], ["cannot be built", "foo"]),
-        ([*CARTPOLE, "--num_hidden=-1"], ["num_hidden has to be at least 1", "-1"]),
-        ([*CARTPOLE, "--max_grad_norm=0"], ["above 0"]),
-        (["--alg=ppo2", "--env=CartPole-v1", "--eval_env=1"], ["--eval_env"]),
-        (
-            [*CARTPOLE, "--env_type=mujoco", "--reward_scale=2"],
-            ["--reward_scale would change nothing"],
-        ),
-        (["--alg=.x", "--env=CartPole-v1"], ["unknown algorithm '.x'"]),
-        ([*CARTPOLE, "--log_path=x", "--num_timesteps=0"], ["--log_path is for"]),
-        ([*CARTPOLE, "--network=:mlp"], ["not the name of a module"]),
-        (["--alg=a2c", "--env=.x:CartPole-v1"], ["not the name of a module"]),
-        ([*CARTPOLE, "--env_type=clasic_control"], ["'classic_control'"]),
-        ([*CARTPOLE, "--env_type=__doc__"], ["unknown env_type", "atari"]),
-        ([*CARTPOLE, "--nstep=3"], ["--nstep;", "did you mean '--nsteps'"]),
-        ([*CARTPOLE, "--see=3"], ["--see;", "did you mean '--seed'"]),
-        ([*CARTPOLE, "--num_layer=3"], ["did you mean '--num_layers'"]),
-        ([*CARTPOLE, "stray"], ["stray"]),
-        ([*CARTPOLE, "--nsteps=abc"], ["--nsteps", "an integer", "'abc'"]),
-        ([*CARTPOLE, "--nsteps=1.5"], ["--nsteps", "an integer", "'1.5'"]),
-        ([*CARTPOLE, "--nsteps=0"], ["nsteps", "at least 1", "received 0"]),
-        ([*CARTPOLE, "--nsteps"], ["--nsteps", "expected one argument"]),
-        ([*CARTPOLE, "--log_interval=0"], ["log_interval", "at least 1"]),
-        ([*CARTPOLE, "--lr=fast"], ["lr has to be a number", "'fast'"]),
-        ([*CARTPOLE, "--lr=__import__('os')"], ["lr has to be a number"]),
-        ([*CARTPOLE, "--lrschedule=liner"], ["did you mean 'linear'"]),
-        ([*CARTPOLE, "--value_network=cpoy"], ["'shared' or 'copy'"]),
-        ([*CARTPOLE, "--layer_norm=maybe"], ["True or False", "'maybe'"]),
-        ([*CARTPOLE, "--lr=nan"], ["lr has to be a number", "'nan'"]),
-        ([*CARTPOLE, "--lr=-1"], ["lr has to be a number of at least 0"]),
-        ([*CARTPOLE, "--gamma=1.5"], ["gamma has to be at most 1"]),
-        ([*CARTPOLE, "--gamma=-3"], ["gamma has to be at least 0"]),
-        ([*CARTPOLE, "--ent_coef=inf"], ["--ent_coef", "a finite number"]),
-        ([*CARTPOLE, "--reward_scale=nan"], ["--reward_scale", "a finite number"]),
-        ([*CARTPOLE, "--seed=x"], ["--seed", "an integer"]),
-        ([*CARTPOLE, "--seed=-1"], ["seed has to be at least 0"]),
-        ([*CARTPOLE, "--num_env=0"], ["num_env has to be at least 1", "received 0"]),
-        ([*CARTPOLE, "--num_timesteps=-1"], ["num_timesteps has", "received -1"]),
-        ([*CARTPOLE, "--num_timesteps=3"], ["one update takes 5"]),
-        ([*CARTPOLE, "--log_path=file/log"], ["cannot write to", "file/log"]),
-        ([*CARTPOLE, "--save_path=file/model"], ["cannot write to"]),
-        ([*CARTPOLE, "--save_path=folder"], ["has to name a file"]),
-        ([*CARTPOLE, "--load_path=nowhere"], ["no saved model at nowhere"]),
-        ([*CARTPOLE, "--load_path=file"], ["not a saved model, or is damaged"]),
-        ([*CARTPOLE, "--gamestate=Level1"], ["gamestate", "retro", "'Level1'"]),
-        ([*CARTPOLE, "--save_video_interval=-1"], ["has to be at least 0"]),
-        ([*CARTPOLE, "--atoms=51"], ["unknown argument --atoms"]),
-        (["--alg=dqn", "--env=CartPole-v1", "--values=scaler"], ["'scalar'"]),
-    ],
-    ids=lambda value: " ".join(value)[-40:],
-)
-def test_mistake_gives_one_line_and_no_files(capfd, arguments, words):
-    Path("file").write_text("not a folder, not a model")
-    Path("folder").mkdir()
-    error = error_of(capfd, arguments)
-    for word in words:
-        assert word in error
 
 
 def test_model_of_another_algorithm_or_environment(capfd):

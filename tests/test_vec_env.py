@@ -436,20 +436,6 @@ def test_an_exception_of_render_is_raised():
         venv.render()
 
 
-def test_an_info_that_cannot_be_pickled_is_reported():
-    class Secretive(CounterEnv):
-        def step(self, action):
-            return *super().step(action)[:4], {"secret": lambda: None}
-
-    venv = SubprocVecEnv([Secretive], num_workers=1)
-    venv.reset()
-    with (
-        time_limit(),
-        pytest.raises(WorkerError, match="environment 0 raised"),
-    ):
-        venv.step([0])
-
-
 def test_an_exception_is_raised_while_other_environments_are_slow(monkeypatch):
     # How long the slow one may take to end by itself.
     monkeypatch.setattr(SUBPROC_MODULE + ".EXIT_SECONDS", 0.1)

@@ -6,17 +6,27 @@ import contextlib
 import inspect
 import math
 import os
+import re
 import signal
 import sys
 from typing import Literal
 
 from baselines.common import mpi
-from baselines.common.declarations import REQUIRED, declared_arguments, names_of
+from baselines.common.declarations import (
+    REQUIRED,
+    choices_of,
+    declared_arguments,
+    names_of,
+)
 from baselines.common.errors import TRACEBACK, UserError, UserValueError, suggest_name
+from baselines.common.held_warnings import held_warnings
+
+DASHES = "-‐‑‒–—―−﹣－"  # as keyboards, word processors and web pages have them
+LITERAL_ERRORS = ValueError, SyntaxError, TypeError, MemoryError, RecursionError
 
 
 class OneLineErrorParser(argparse.ArgumentParser):
-    """An argument parser that takes full names only and raises UserValueError."""
+    """An argument parser that takes full names, once, and raises UserValueError."""
 
     def __init__(self, **kwargs):
         super().__init__(
@@ -24,9 +34,48 @@ class OneLineErrorParser(argparse.ArgumentParser):
             formatter_class=argparse.RawDescriptionHelpFormatter,
             **kwargs,
         )
+        self.register("action", None, StoreOnce)
+
+    def parse_known_args(self, args=None, namespace=None):
+        words = sys.argv[1:] if args is None else list(args)
+        for word in words:
+            check_word(word)
+        for action in self._actions:
+            action.given = False
+        return super().parse_known_args(words, namespace)
+
+    def parse_args(self, args=None, namespace=None):
+        given, others = self.parse_known_args(args, namespace)
+        if others:
+            flags = [flag for x in self._actions for flag in x.option_strings]
+            raise unknown_argument(others[0], [x.removeprefix("--") for x in flags])
+        return given
 
     def error(self, message):
         raise UserValueError(message)
+
+
+class StoreOnce(argparse.Action):
+    """Stores a value; of two, one would be ignored."""
+
+    def __call__(self, parser, namespace, values, option_string=None):
+        if self.given:
+            parser.error(
+                f"{option_string} is given twice, the second time as {values!r}; leave "
+                "one out"
+            )
+        self.given = True
+        setattr(namespace, self.dest, values)
+
+
+def check_word(word) -> None:
+    """Raises UserValueError for a word that no path or name can be."""
+    try:
+        word.encode()
+    except UnicodeEncodeError:  # bytes that Python could not decode
+        raise UserValueError(f"{word!r} is not text in UTF-8") from None
+    if "\0" in word:
+        raise UserValueError(f"{word!r} has a null byte in it; leave it out")
 
 
 @contextlib.contextmanager
@@ -34,20 +83,28 @@ def one_line_errors():
     """Ends the program with status 2 and one line on stderr for a user's mistake.
 
     With several MPI ranks it ends all of them. If the environment variable
-    ``BASELINES_TRACEBACK`` is set, the traceback is printed instead.
+    ``BASELINES_TRACEBACK`` is set, the traceback is printed instead. Python's warnings
+    wait until the block ends or a run begins; beside such a line there are none.
     """
     try:
         if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # as during imports
             signal.signal(signal.SIGINT, signal.default_int_handler)
-        yield
+        with held_warnings():
+            yield
     except UserError as error:
         if os.environ.get(TRACEBACK):
             raise
-        mpi.end(2, f"error: {error}")
+        mpi.end(2, f"error: {one_line(error)}")
     except KeyboardInterrupt:
         mpi.end(130)
     except SystemExit as error:
         mpi.end(error.code)
+
+
+def one_line(error) -> str:
+    """Returns a message without line breaks, control characters or endless words."""
+    text = "".join(x if x.isprintable() else repr(x)[1:-1] for x in str(error))
+    return re.sub(r"(\S{80})\S{200,}(\S{80})", r"\1...\2", text)
 
 
 def command(fn, argv=None):
@@ -66,14 +123,15 @@ def command(fn, argv=None):
         prog=f"python -m {program}", description=inspect.getdoc(fn)
     )
     for name in declared.keys() - options.keys():
-        parser.add_argument(name, metavar=name.upper(), help=declared[name].meaning)
+        parser.add_argument(
+            name,
+            type=parser_of(declared[name].annotation),
+            metavar=name.upper(),
+            help=declared[name].meaning,
+        )
     add_arguments(parser, options)
     with one_line_errors():
-        given, others = parser.parse_known_args(argv)
-        if others:
-            flag, flags = others[0].split("=")[0], [f"--{name}" for name in options]
-            raise UserValueError(f"unknown argument {flag}{suggest_name(flag, flags)}")
-        given = vars(given)
+        given = vars(parser.parse_args(argv))
         for name, value in given.items():
             declared[name].check(value)
         return fn(**given)
@@ -95,6 +153,21 @@ def read(arguments, words):
     return vars(given), others
 
 
+def unknown_argument(word, names) -> UserValueError:
+    """Returns the error for a word of the command line that nothing takes."""
+    flag = word.split("=")[0] or repr(word)
+    return UserValueError(f"unknown argument {flag}{suggest_flag(word, names)}")
+
+
+def suggest_flag(word, names) -> str:
+    """Returns ``; did you mean '--x'?`` for the nearest of ``names``, or nothing."""
+    flag, flags = word.split("=")[0], [f"--{name}" for name in names]
+    right = f"--{flag.strip(DASHES).replace('-', '_').lower()}"
+    if right == "--":
+        return ""
+    return f"; did you mean {right!r}?" if right in flags else suggest_name(flag, flags)
+
+
 def add_arguments(parser, arguments, defaults=None, title=None) -> None:
     """Adds arguments to a parser; those that are not given stay out of its result.
 
@@ -109,7 +182,7 @@ def add_arguments(parser, arguments, defaults=None, title=None) -> None:
         only_bool = [choice.kind for choice in argument.choices] == [bool]
         group.add_argument(
             f"--{name}",
-            type=value_parser(argument.choices),
+            type=parser_of(argument.annotation),
             default=argparse.SUPPRESS,
             metavar=name.upper(),
             help=help_of(argument, defaults) if parser.add_help else None,
@@ -133,9 +206,9 @@ def of_text(arguments) -> dict:
     return {k: v for k, v in arguments.items() if kinds & {c.kind for c in v.choices}}
 
 
-def value_parser(choices):
-    """Returns a function from text to a value of one of the types."""
-    choices = [choice for choice in choices if choice.kind in PARSERS]
+def parser_of(annotation):
+    """Returns a function from text to a value of one of the annotated types."""
+    choices = [c for c in choices_of(annotation) if c.kind in PARSERS]
     # Text fits whatever else does not.
     choices.sort(key=lambda choice: choice.kind is str)
 
@@ -143,15 +216,22 @@ def value_parser(choices):
         for choice in choices:
             try:
                 return PARSERS[choice.kind](text)
-            except (ValueError, SyntaxError):
+            except LITERAL_ERRORS:
                 continue
         lists = {list, tuple} & {choice.kind for choice in choices}
-        hint = f"; write [{text}]" if lists and "[" not in text else ""
+        hint = f"; write [{text}]" if lists and text.isdigit() else ""
         raise argparse.ArgumentTypeError(
             f"expected {names_of(choices)}, received {text!r}{hint}"
         )
 
     return parse
+
+
+def parse_text(text):
+    """Returns text that is not empty, as no name and no path is."""
+    if not text:
+        raise ValueError(text)
+    return text
 
 
 def parse_integer(text):
@@ -192,7 +272,7 @@ def parse_anything(text):
     """Returns a Python literal, or the text itself if it is none."""
     try:
         return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
+    except LITERAL_ERRORS:
         return text
 
 
@@ -214,7 +294,7 @@ PARSERS = {
     int: parse_integer,
     float: parse_number,
     bool: parse_boolean,
-    str: str,
+    str: parse_text,
     Literal: str,
     type(None): parse_none,
     object: parse_anything,

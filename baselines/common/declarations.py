@@ -52,7 +52,8 @@ class Choice(NamedTuple):
     def check_range(self, name, value) -> None:
         """Raises UserValueError unless a value of this type is in its range."""
         for item in value if self.kind is list and self.items else ():
-            check_choices(f"each of {name}", choices_of(self.items[0]), item)
+            each = f"each of {name.removeprefix('each of ')}"
+            check_choices(each, choices_of(self.items[0]), item)
         for constraint in self.constraints:
             for attribute, (words, holds) in LIMITS.items():
                 limit = getattr(constraint, attribute, None)
@@ -144,11 +145,7 @@ class Argument:
 
         Numbers of NumPy become Python's, which files can have.
         """
-        if isinstance(value, np.generic):
-            value = value.item()
-        kinds = {choice.kind for choice in self.choices}
-        whole = int in kinds and float not in kinds and is_whole(value)
-        return int(value) if whole else value
+        return convert(self.choices, value)
 
     @property
     def may_change(self) -> bool:
@@ -176,6 +173,18 @@ def declared_arguments(fn) -> dict:
         p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
     ]
     return {parameter.name: Argument.of(parameter) for parameter in named}
+
+
+def convert(choices, value):
+    """Returns a value, with items of lists, as ``Argument.convert`` does."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    kinds = {choice.kind: choice for choice in choices}
+    if isinstance(value, (list, tuple)) and list in kinds and kinds[list].items:
+        items = choices_of(kinds[list].items[0])
+        return type(value)(convert(items, item) for item in value)
+    whole = int in kinds and float not in kinds and is_whole(value)
+    return int(value) if whole else value
 
 
 def choices_of(annotation) -> list:

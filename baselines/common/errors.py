@@ -93,7 +93,9 @@ def suggest_name(name: str, known) -> str:
 
 def suggest(name: str, known) -> str:
     """Returns ``; did you mean 'x'?`` for the nearest of ``known``, or nothing."""
-    nearest = difflib.get_close_matches(name, [str(k) for k in known], n=1, cutoff=0.6)
+    known = [str(k) for k in known]
+    nearest = [k for k in known if k.lower() == name.lower()]
+    nearest = nearest or difflib.get_close_matches(name, known, n=1, cutoff=0.6)
     return f"; did you mean {nearest[0]!r}?" if nearest else ""
 
 

@@ -67,11 +67,9 @@ def cnn_small():
 
 
 def conv_only(
-    convs: Annotated[list, "(filters, kernel size, stride) of each convolution"] = [  # noqa: B006
-        (32, 8, 4),
-        (64, 4, 2),
-        (64, 3, 1),
-    ],
+    convs: Annotated[
+        list[list[Count]], "(filters, kernel size, stride) of each convolution"
+    ] = [(32, 8, 4), (64, 4, 2), (64, 3, 1)],  # noqa: B006
 ):
     """Convolutions alone, padded to keep the border, without a dense layer."""
     stack = [

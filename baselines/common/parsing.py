@@ -30,7 +30,6 @@ from baselines.common.errors import (
     UserTypeError,
     UserValueError,
     suggest,
-    suggest_name,
 )
 from baselines.common.resuming import parse_resume
 from baselines.common.saving.files import check_writable
@@ -68,9 +67,9 @@ def parse(argv) -> Settings:
         return parse_resume(given, words, argv)
     for name in ("alg", "env"):
         if name not in given:
-            for flag in [word.split("=")[0] for word in words]:
-                if hint := suggest_name(flag, [f"--{name}"]):
-                    raise UserValueError(f"unknown argument {flag}{hint}")
+            for word in words:
+                if cli.suggest_flag(word, [name]):
+                    raise cli.unknown_argument(word, [name])
             raise UserValueError(f"--{name} is required; see --help")
     settings = Settings(**given)
     defaults = find(settings)
@@ -78,8 +77,7 @@ def parse(argv) -> Settings:
     settings.learn = import_learn(find_algorithm(settings.alg))
     known, values, unknown = read_learn(settings, words, defaults)
     if unknown:
-        flag, flags = unknown[0].split("=")[0], [f"--{x}" for x in (*OWN, *known)]
-        raise UserValueError(f"unknown argument {flag}{suggest_name(flag, flags)}")
+        raise cli.unknown_argument(unknown[0], [*OWN, *known])
     values["load_path"] = settings.load_path
     values["overwrite"] = settings.overwrite
     values["total_timesteps"] = settings.num_timesteps
@@ -221,7 +219,7 @@ def check_own(settings) -> None:
         path = os.path.abspath(os.path.expanduser(settings.save_path))
         if os.path.isdir(path) or settings.save_path.endswith("/"):
             raise UserValueError(f"--save_path has to name a file; {path} is a folder")
-        check_writable(os.path.dirname(path))
+        check_writable(*os.path.split(path))
     if settings.env_type in SCALED_REWARDS and settings.reward_scale != 1.0:
         raise UserValueError(
             "--reward_scale would change nothing: rewards of "
@@ -237,7 +235,7 @@ def check_own(settings) -> None:
                 "--log_path is for training, but --num_timesteps is 0; leave it out"
             )
         return
-    folder = settings.log_path or os.environ.get("OPENAI_LOGDIR")
+    folder = settings.log_path or os.environ.get("OPENAI_LOGDIR") or None
     if settings.overwrite and folder is None:
         raise UserValueError(
             "--overwrite needs the folder of the run that is replaced, --log_path"

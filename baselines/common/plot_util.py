@@ -12,7 +12,12 @@ import numpy as np
 
 from baselines.bench import Monitor
 from baselines.bench import load_results as load_episodes
-from baselines.common.errors import MissingDependency, UserFileError, UserValueError
+from baselines.common.errors import (
+    MissingDependency,
+    UserFileError,
+    UserValueError,
+    first_line,
+)
 from baselines.common.tables import read_table, read_text
 
 COLORS = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"  # Okabe, Ito
@@ -192,12 +197,22 @@ def _divide(sums, counts, threshold):
 
 
 def import_matplotlib():
-    """Returns matplotlib; raises MissingDependency if it is not installed."""
+    """Returns matplotlib.
+
+    Raises:
+        MissingDependency: if it is not installed.
+        UserValueError: if it refuses its settings, such as MPLBACKEND.
+    """
     try:
         import matplotlib
     except ImportError:
         raise MissingDependency(
             "plots need matplotlib: pip install -e '.[plot]'"
+        ) from None
+    except ValueError as error:
+        raise UserValueError(
+            f"matplotlib cannot be imported: {first_line(error)} (MPLBACKEND is "
+            f"{os.environ.get('MPLBACKEND', 'not set')})"
         ) from None
     return matplotlib
 

@@ -8,6 +8,7 @@ import time
 from collections import defaultdict
 
 from baselines.common import mpi
+from baselines.common.held_warnings import show_warnings
 from baselines.common.log_outputs import find_output
 from baselines.common.saving.files import going_on, replace_file, writing
 from baselines.common.saving.log_folder import (
@@ -59,6 +60,7 @@ class Logger:
         """
         if self.outputs is not None:
             return
+        show_warnings()  # A run begins, whose arguments were accepted.
         state = state or self.states or {}
         states = {name: state.get(name) for name in self.formats}
         if self.folder is not None:

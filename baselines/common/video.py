@@ -20,7 +20,7 @@ def check_video(path) -> None:
             f"the video has to be a file {' or '.join(SUFFIXES)}, received {path!r}"
         )
     check_packages("imageio", "imageio_ffmpeg")
-    check_writable(os.path.dirname(os.path.abspath(os.path.expanduser(path))))
+    check_writable(*os.path.split(os.path.abspath(os.path.expanduser(path))))
 
 
 class TerminalFrame(gym.Wrapper):

@@ -22,7 +22,7 @@ from baselines.common.errors import MissingDependency, UserValueError
 
 try:
     import keras
-except ImportError as error:
+except (ImportError, ValueError) as error:  # ValueError for an unknown backend
     raise MissingDependency(
         f"Keras cannot be imported: {error} (KERAS_BACKEND is "
         f"{os.environ.get('KERAS_BACKEND', 'not set')})"

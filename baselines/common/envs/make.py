@@ -8,7 +8,7 @@ from baselines.bench.monitor import Monitor
 from baselines.common import mpi
 from baselines.common.envs.checked import CheckedEnv
 from baselines.common.envs.recorder import Recorder, has_wrapper
-from baselines.common.envs.registry import find_env_type, find_spec
+from baselines.common.envs.registry import find_env_type, find_spec, quiet_emulator
 from baselines.common.envs.spaces import ClipActions, flatten_observations
 from baselines.common.errors import (
     MissingDependency,
@@ -90,9 +90,15 @@ def make_env(
 
             env = make_retro(spec, gamestate, **env_kwargs or {})
         else:
+            if not str(spec.entry_point).startswith("gymnasium."):
+                quiet_emulator()  # which one of the user's own may drive
             env = gym.make(spec, disable_env_checker=True, **env_kwargs or {})
         env = CheckedEnv(env)
         env.reset(seed=seed)
+    except SystemExit as error:  # which would end a run without a word
+        raise RuntimeError(
+            f"environment {spec.id!r} called sys.exit({error.code!r})"
+        ) from error
     except (ImportError, gym.error.DependencyNotInstalled) as error:
         reason = first_line(error)
         if env_type in ("box2d", "mujoco"):

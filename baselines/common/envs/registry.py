@@ -1,6 +1,5 @@
 """Environments by id: which there are, and of which type they are."""
 
-import importlib
 import re
 
 import gymnasium as gym
@@ -29,17 +28,15 @@ def find_spec(env_id: str) -> EnvSpec:
         UserValueError: if there is no such environment, or its module fails.
         MissingDependency: if the package that registers it is not installed.
     """
-    module, _, name = env_id.rpartition(":")
-    if module:
+    module, colon, name = env_id.rpartition(":")
+    has_emulator = quiet_emulator()
+    if colon:
         import_named(module, f"environment {env_id!r}")
-    try:
-        gym.register_envs(importlib.import_module("ale_py"))
-    except ImportError:
-        if "NoFrameskip" in name or name.startswith("ALE/"):
-            raise MissingDependency(
-                f"environment {name!r} needs the Atari emulator ale-py, which is "
-                "not installed: pip install ale-py"
-            ) from None
+    if not has_emulator and ("NoFrameskip" in name or name.startswith("ALE/")):
+        raise MissingDependency(
+            f"environment {name!r} needs the Atari emulator ale-py, which is not "
+            "installed: pip install ale-py"
+        )
     if name in gym.registry:
         return gym.spec(name)
     games = list_retro_games()
@@ -57,6 +54,19 @@ def find_spec(env_id: str) -> EnvSpec:
         f"unknown environment {name!r}{hint} "
         "(an environment of your own: --env=module:EnvId)"
     )
+
+
+def quiet_emulator() -> bool:
+    """Silences the banner of the Atari emulator; returns whether it is installed.
+
+    Importing it registers its games.
+    """
+    try:
+        import ale_py
+    except ImportError:
+        return False
+    ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
+    return True
 
 
 def list_retro_games() -> list:

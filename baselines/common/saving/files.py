@@ -13,6 +13,8 @@ from baselines.common.errors import (
     UserFileError,
 )
 
+LONGEST_NAME = 64 * "x"  # at least as long as what runs write in their folders
+
 
 @contextlib.contextmanager
 def writing(path):
@@ -128,15 +130,25 @@ def synced_size(file) -> int:
     return os.fstat(file.fileno()).st_size
 
 
-def check_writable(folder) -> None:
-    """Raises UserFileError if no file could be made in ``folder``, which may be new."""
-    existing = folder
-    while not os.path.lexists(existing):
-        existing = os.path.dirname(existing)
+def check_writable(folder, name=None) -> None:
+    """Raises UserFileError if no file could be made in a folder, which may be new.
+
+    Args:
+        folder: its path.
+        name: of the file; None for any that a run writes.
+    """
+    path = folder if name is None else os.path.join(folder, name)
     try:
+        path.encode()  # as it is printed
+        with contextlib.suppress(FileNotFoundError):  # Is it too long?
+            os.lstat(f"{os.path.join(folder, name or LONGEST_NAME)}.tmp")
+        existing = folder
+        while not os.path.lexists(existing):
+            existing = os.path.dirname(existing)
         tempfile.TemporaryFile(dir=existing).close()
-    except OSError as error:
-        raise UserFileError(f"cannot write to {folder}: {error.strerror}") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UserFileError(f"cannot write to {path}: {reason}") from None
 
 
 def file_digest(path) -> str:

@@ -1,5 +1,7 @@
 """Environments in the caller's own process, one after another."""
 
+import contextlib
+
 import numpy as np
 
 from baselines.common.envs.recorder import (
@@ -29,9 +31,13 @@ class DummyVecEnv(VecEnv):
     """
 
     def __init__(self, env_fns):
-        self.envs = [with_recorder(env_fn()) for env_fn in env_fns]
-        if not self.envs:
+        env_fns = list(env_fns)
+        if not env_fns:
             raise UserValueError("DummyVecEnv needs at least one environment")
+        self.envs = []
+        with self._named(len(env_fns)):
+            for self._current, env_fn in enumerate(env_fns):
+                self.envs.append(with_recorder(env_fn()))
         self.spec = self.envs[0].spec
         self.resumable = all(is_resumable(env) for env in self.envs)
         env = self.envs[0]
@@ -43,9 +49,31 @@ class DummyVecEnv(VecEnv):
         self._dones = np.zeros(self.num_envs, bool)
         self._actions = None
 
-    def reset(self):
+    @contextlib.contextmanager
+    def _named(self, num_envs):
+        """Says of what an environment raises which of them it was."""
+        try:
+            yield
+        except SystemExit as error:  # which would end the caller without a word
+            raise RuntimeError(
+                f"environment {self._current} of {num_envs} called "
+                f"sys.exit({error.code!r})"
+            ) from error
+        except Exception as error:
+            if hasattr(error, "add_note"):  # since Python 3.11
+                error.add_note(f"This was environment {self._current} of {num_envs}.")
+            raise
+
+    def _each(self):
+        """Yields (i, environment) and notes which one is being run."""
         for i, env in enumerate(self.envs):
-            self._obs[i], _ = env.reset()
+            self._current = i
+            yield i, env
+
+    def reset(self):
+        with self._named(self.num_envs):
+            for i, env in self._each():
+                self._obs[i], _ = env.reset()
         return self._obs.copy()
 
     def step_async(self, actions):
@@ -56,15 +84,11 @@ class DummyVecEnv(VecEnv):
             raise RuntimeError("step_wait() needs a step_async() before it")
         actions, self._actions = self._actions, None
         infos = []
-        try:
-            for i, env in enumerate(self.envs):
+        with self._named(self.num_envs):
+            for i, env in self._each():
                 obs, reward, done, info = step_and_reset(env, actions[i])
                 self._obs[i], self._rewards[i], self._dones[i] = obs, reward, done
                 infos.append(info)
-        except Exception as error:
-            if hasattr(error, "add_note"):  # since Python 3.11
-                error.add_note(f"This was environment {i} of {self.num_envs}.")
-            raise
         return self._obs.copy(), self._rewards.copy(), self._dones.copy(), infos
 
     def get_images(self):

@@ -7,7 +7,7 @@ inherited from the parent. Requests are answered in order:
                                index is the number of the first environment
     "share", shape, dtype   -> None; observations go to the shared memory from here on
     "reset"                 -> None
-    "step", actions         -> rewards, dones, infos
+    "step", actions         -> rewards, dones, infos, each info pickled for itself
     "render"                -> a list of RGB frames
     "get_state"             -> a list of the environments' states
     "set_state", states     -> None
@@ -45,6 +45,7 @@ from baselines.common.envs.recorder import (
     with_recorder,
 )
 from baselines.common.errors import UserError
+from baselines.common.held_warnings import hold_warnings, show_warnings
 from baselines.common.vec_env.vec_env import step_and_reset
 
 PR_SET_PDEATHSIG = 1  # of prctl(2)
@@ -93,7 +94,9 @@ class Worker:
         infos = []
         for i, env in self.each():
             self.obs[i], rewards[i], dones[i], info = step_and_reset(env, actions[i])
-            infos.append(info)
+            # By itself, so that one that cannot be pickled is this environment's.
+            infos.append(pickle.dumps(info))
+        show_warnings()
         return rewards, dones, infos
 
     def render(self):
@@ -127,7 +130,8 @@ class Worker:
             return pickle.dumps((True, getattr(self, request)(*arguments)))
         except UserError as error:
             return pickle.dumps((False, (self.current, error)))
-        except Exception:
+        except (Exception, SystemExit):  # sys.exit() of an environment
+            show_warnings()
             return pickle.dumps((False, (self.current, traceback.format_exc())))
 
 
@@ -153,4 +157,6 @@ if __name__ == "__main__":
     # has to wake the others. (Linux only; a container may forbid it.)
     with contextlib.suppress(AttributeError, OSError):
         os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+    # Until the first step, as what fails before that is answered in a line.
+    hold_warnings()
     serve(Connection(int(sys.argv[1])), Worker(memory_fd=int(sys.argv[2])))

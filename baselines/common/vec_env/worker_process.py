@@ -77,6 +77,7 @@ class WorkerProcess:
 
     def send(self, *request):
         # If the worker died, receive() says so, with its exit status.
+        self.request = request[0]
         with contextlib.suppress(ConnectionError):
             self.pipe.send(request)
 
@@ -98,11 +99,24 @@ class WorkerProcess:
             raise WorkerDied(f"{self} {what}") from None
         ok, answer = pickle.loads(message)
         if ok:
-            return answer
+            return self.load_infos(*answer) if self.request == "step" else answer
         index, raised = answer
         if isinstance(raised, UserError):
             raise raised
         raise WorkerError(f"environment {self.part.start + index} raised\n{raised}")
+
+    def load_infos(self, rewards, dones, pickled):
+        """Returns the answer to ``step``, with its infos as they were."""
+        infos = []
+        for index, info in enumerate(pickled, self.part.start):
+            try:
+                infos.append(pickle.loads(info))
+            except Exception as error:
+                raise WorkerError(
+                    f"environment {index} returned an info that cannot be unpickled: "
+                    f"{error!r}"
+                ) from error
+        return rewards, dones, infos
 
     def __str__(self):
         first, last = self.part.start, self.part.stop - 1
