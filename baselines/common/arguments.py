@@ -127,10 +127,15 @@ class Builder:
             ) from error
 
 
-Count = Annotated[int, Ge(1)]
-CountOrZero = Annotated[int, Ge(0)]
+MOST = 10**15  # of anything: a million agent steps a second, for thirty years
+Count = Annotated[int, Interval(ge=1, le=MOST)]
+CountOrZero = Annotated[int, Interval(ge=0, le=MOST)]
+# Weights between two layers of so many units take 4 TB.
+Units = Annotated[int, Interval(ge=1, le=10**6)]
+Layers = Annotated[int, Interval(ge=0, le=10**4)]
 NonNegative = Annotated[float, Ge(0)]
 Positive = Annotated[float, Gt(0)]
+Seconds = Annotated[float, Interval(gt=0, le=2e6)]  # to wait; poll() takes 2^31 ms
 Fraction = Annotated[float, Interval(ge=0, le=1)]
 Probability = Fraction
 Schedule = Annotated[

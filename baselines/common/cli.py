@@ -18,7 +18,13 @@ from baselines.common.declarations import (
     declared_arguments,
     names_of,
 )
-from baselines.common.errors import TRACEBACK, UserError, UserValueError, suggest_name
+from baselines.common.errors import (
+    TRACEBACK,
+    UserError,
+    UserValueError,
+    shown,
+    suggest_name,
+)
 from baselines.common.held_warnings import held_warnings
 
 DASHES = "-‐‑‒–—―−﹣－"  # as keyboards, word processors and web pages have them
@@ -221,7 +227,7 @@ def parser_of(annotation):
         lists = {list, tuple} & {choice.kind for choice in choices}
         hint = f"; write [{text}]" if lists and text.isdigit() else ""
         raise argparse.ArgumentTypeError(
-            f"expected {names_of(choices)}, received {text!r}{hint}"
+            f"expected {names_of(choices)}, received {shown(text)}{hint}"
         )
 
     return parse

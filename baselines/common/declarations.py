@@ -20,6 +20,7 @@ from baselines.common.arguments import Builder, MayChange, Needs, Part
 from baselines.common.errors import (
     UserTypeError,
     UserValueError,
+    shown,
     suggest,
     suggest_name,
 )
@@ -59,7 +60,7 @@ class Choice(NamedTuple):
                 limit = getattr(constraint, attribute, None)
                 if limit is not None and not holds(value, limit):
                     raise UserValueError(
-                        f"{name} has to be {words} {limit}, received {value!r}"
+                        f"{name} has to be {words} {limit}, received {shown(value)}"
                     )
 
     @property
@@ -238,8 +239,8 @@ def check_choices(name, choices, value) -> None:
             return choice.check_range(name, value) if value is not None else None
     literals = [item for c in choices if c.kind is Literal for item in c.items]
     raise UserValueError(
-        f"{name} has to be {names_of(choices)}, received {value!r}"
-        f"{suggest(str(value), literals)}"
+        f"{name} has to be {names_of(choices)}, received {shown(value)}"
+        f"{suggest(value, literals) if isinstance(value, str) else ''}"
     )
 
 

@@ -99,6 +99,15 @@ def suggest(name: str, known) -> str:
     return f"; did you mean {nearest[0]!r}?" if nearest else ""
 
 
+def shown(value, most=80) -> str:
+    """Returns how a value is written in a message, without the middle of a long one."""
+    try:
+        text = repr(value)
+    except ValueError:
+        return "a number of more digits than Python writes"
+    return text if len(text) <= most else f"{text[: most // 2]}...{text[-9:]}"
+
+
 def first_line(error) -> str:
     """Returns an exception's message as one line."""
     return re.sub(r"\s+", " ", str(error)).strip() or type(error).__name__

@@ -15,17 +15,17 @@ from typing import Annotated
 import keras
 from keras import layers
 
-from baselines.common.arguments import Count, CountOrZero
+from baselines.common.arguments import Layers, Units
 from baselines.common.layers import Recurrent, Residual, conv, dense, same_conv
 from baselines.moved import register  # noqa: F401
 
-StateSize = Annotated[Count, "units of the LSTM"]
+StateSize = Annotated[Units, "units of the LSTM"]
 LayerNorm = Annotated[bool, "whether to normalise inside the LSTM"]
 
 
 def mlp(
-    num_layers: Annotated[CountOrZero, "how many layers"] = 2,
-    num_hidden: Annotated[Count, "units in each layer"] = 64,
+    num_layers: Annotated[Layers, "how many layers"] = 2,
+    num_hidden: Annotated[Units, "units in each layer"] = 64,
     activation: Annotated[str, "name of a Keras activation"] = "tanh",
     layer_norm: Annotated[
         bool, "whether to normalise each layer before its activation"
@@ -68,7 +68,7 @@ def cnn_small():
 
 def conv_only(
     convs: Annotated[
-        list[list[Count]], "(filters, kernel size, stride) of each convolution"
+        list[list[Units]], "(filters, kernel size, stride) of each convolution"
     ] = [(32, 8, 4), (64, 4, 2), (64, 3, 1)],  # noqa: B006
 ):
     """Convolutions alone, padded to keep the border, without a dense layer."""
@@ -88,7 +88,7 @@ def conv_only(
 
 def impala_cnn(
     depths: Annotated[
-        list[Count], "filters of each stage, which has two residual blocks"
+        list[Units], "filters of each stage, which has two residual blocks"
     ] = [16, 32, 32],  # noqa: B006
 ):
     """The deep residual network of the IMPALA paper (Espeholt et al. 2018)."""

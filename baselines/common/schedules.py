@@ -6,7 +6,7 @@ The classes at the end are OpenAI Baselines', whose numbers change with steps.
 import itertools
 import math
 
-from baselines.common.errors import UserValueError, suggest
+from baselines.common.errors import UserValueError, shown, suggest
 
 
 def constant(progress):
@@ -66,7 +66,7 @@ def make_schedule(value, of_numbers="constant", name="the schedule"):
     if not start >= 0 or math.isinf(start):
         raise UserValueError(
             f"{name} has to be a number of at least 0, or a schedule as linear:2.5e-4, "
-            f"received {value!r}"
+            f"received {shown(value)}"
         )
     if schedule not in SCHEDULES:
         raise UserValueError(

@@ -112,7 +112,7 @@ def learn(
     ] = 10.0,
     adam_epsilon: Annotated[arg.NonNegative, "epsilon of Adam"] = 1e-8,
     hiddens: Annotated[
-        list[arg.Count],
+        list[arg.Units],
         "units of each layer between the network and its values, in both streams if "
         "dueling",
     ] = [256],  # noqa: B006
