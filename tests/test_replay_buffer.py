@@ -95,7 +95,7 @@ def make(kind, space, size, num_envs, n_step, stack):
 
 
 @pytest.mark.parametrize("kind", [ReplayBuffer, PrioritizedReplayBuffer])
-@pytest.mark.parametrize("n_step", [1, 3])
+@pytest.mark.parametrize("n_step", [1, 3, 10**15])
 @pytest.mark.parametrize(
     ("space", "stack", "shape"), [(PIXELS, 4, (5, 4, 2)), (VECTOR, 1, (3,))]
 )

@@ -147,6 +147,8 @@ class ReplayBuffer:
         continues = np.ones(rows.shape, bool)
         truncated = np.zeros(rows.shape, bool)
         for k in range(self.n_step):
+            if not continues.any():
+                break
             at = (rows + k) % self.num_rows, envs
             continues = continues & (rows + k < self.count)
             returns += np.where(continues, discounts * self.rewards[at], 0)
