@@ -6,7 +6,7 @@ from typing import Annotated
 import baselines
 from baselines.common import arguments as arg
 from baselines.common import cli
-from baselines.common.evaluation import evaluate, summary
+from baselines.common.evaluation import check_results, evaluate, summary
 from baselines.common.loading import find_env
 
 
@@ -24,6 +24,7 @@ def evaluate_run(
     network: arg.ForeignNetwork = None,
 ):
     """Plays full episodes with a trained model and prints their raw scores."""
+    check_results(episodes, "episodes")
     trained_env = find_env(path, env)
     given = {"alg": alg, "network": network, "seed": seed}
     model = baselines.load(path, **{k: v for k, v in given.items() if v is not None})

@@ -300,7 +300,7 @@ def test_memory_that_does_not_fit_is_refused(monkeypatch):
     monkeypatch.setattr(f"{module}.available_memory", lambda: 8 * 2**30)
     make(ReplayBuffer, space, 1_000_000, 1, 1, 4)
     monkeypatch.setattr(f"{module}.available_memory", lambda: 2 * 2**30)
-    with pytest.raises(UserValueError, match=r"takes 6.6 GiB.* has 2.0 GiB left"):
+    with pytest.raises(UserValueError, match=r"needs 7.07 GB.* has 2.15 GB left"):
         make(ReplayBuffer, space, 1_000_000, 1, 1, 4)
     monkeypatch.undo()
     with pytest.raises(UserValueError, match="give a smaller buffer_size"):

@@ -1,4 +1,4 @@
-"""Counts and times as short text."""
+"""Counts, bytes and times as short text."""
 
 
 def short(number) -> str:
@@ -7,6 +7,14 @@ def short(number) -> str:
         if number >= 0.9995 * size:  # which is rounded up
             return f"{number / size:.3g}{unit}"
     return str(number)
+
+
+def memory(number) -> str:
+    """Returns a number of bytes in three digits, such as 7.06 GB."""
+    for size, unit in (1e18, "EB"), (1e15, "PB"), (1e12, "TB"), (1e9, "GB"):
+        if number >= 0.9995 * size:  # which is rounded up
+            return f"{number / size:.3g} {unit}"
+    return f"{number / 1e6:.3g} MB"
 
 
 def duration(seconds) -> str:

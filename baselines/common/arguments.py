@@ -43,6 +43,10 @@ class WrittenPath:
     """Marks the path of something that is written."""
 
 
+class Batch:
+    """Marks a number of transitions that are in memory at once, beside all others."""
+
+
 class Part(NamedTuple):
     """Marks an argument that names a function, whose arguments ``learn()`` takes too.
 
@@ -269,7 +273,7 @@ ForeignNetwork = Annotated[
 
 # What off-policy algorithms share.
 BufferSize = Annotated[Count, "transitions in the replay memory"]
-BatchSize = Annotated[Count, "transitions in an optimiser step"]
+BatchSize = Annotated[Count, Batch, "transitions in an optimiser step"]
 LearningStarts = Annotated[CountOrZero, "agent steps before the first optimiser step"]
 TrainFreq = Annotated[
     Count, "agent steps, over all environments, to each optimiser step"

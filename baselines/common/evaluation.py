@@ -8,8 +8,11 @@ from baselines import logger
 from baselines.common import mpi
 from baselines.common.envs import as_vec_env
 from baselines.common.errors import UserValueError
+from baselines.common.machine import check_memory
 from baselines.common.saving.log_folder import BEST_MODEL_FILE
 from baselines.common.vec_env.vec_video_recorder import VecFilm
+
+RESULT_BYTES = 250  # of the result of an episode, a dict of three numbers
 
 
 def play_steps(model, env, deterministic=False):
@@ -86,6 +89,18 @@ def write_actions(actions, num_timesteps) -> None:
         logger.write_histogram(name, part, num_timesteps)
 
 
+def check_results(episodes, argument) -> None:
+    """Raises UserValueError if the results of so many do not fit into memory.
+
+    Args:
+        episodes: how many.
+        argument: that says so.
+    """
+    check_memory(
+        f"the results of {episodes:,} episodes", episodes * RESULT_BYTES, argument
+    )
+
+
 class Evaluation:
     """Evaluates the model of a run at intervals, and keeps the best one in a file.
 
@@ -99,6 +114,7 @@ class Evaluation:
     """
 
     def __init__(self, env, interval, episodes):
+        check_results(episodes, "eval_episodes")
         self.env = env
         self.interval = interval
         self.episodes = episodes

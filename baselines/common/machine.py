@@ -1,30 +1,40 @@
 """What this machine has: free memory, instructions of its processor."""
 
 import contextlib
+import math
 import os
 from pathlib import Path
 
+import numpy as np
+
+from baselines.common.amounts import memory
 from baselines.common.errors import UserValueError
 
 # As the kernel calls them: of x86 and of ARM.
 BFLOAT16_FLAGS = {"avx512_bf16", "amx_bf16", "bf16"}
 
 
-def check_memory(what, argument, count, size) -> None:
-    """Raises UserValueError if something does not fit into this machine's memory.
+def check_memory(what, needed, argument) -> None:
+    """Raises UserValueError if something does not fit into what memory is left.
+
+    It is called before that is made, so what was made earlier is not counted again.
 
     Args:
         what: name of it, for the message.
+        needed: bytes that it takes at least.
         argument: name of the argument to make smaller.
-        count: how many items it has.
-        size: bytes of each.
     """
-    needed, available = count * size, available_memory()
+    available = available_memory()
     if needed > available:
         raise UserValueError(
-            f"{what} takes {needed / 2**30:.1f} GiB, but this machine has "
-            f"{available / 2**30:.1f} GiB left; give a smaller {argument}"
+            f"{what} needs {memory(needed)}, but this machine has {memory(available)} "
+            f"left; give a smaller {argument}"
         )
+
+
+def array_bytes(shape, dtype) -> int:
+    """Returns how many bytes an array takes."""
+    return math.prod(shape) * np.dtype(dtype).itemsize
 
 
 def available_memory(container=Path("/sys/fs/cgroup")) -> int:

@@ -20,6 +20,7 @@ from baselines.common.errors import (
 )
 from baselines.common.saving.models import find_model, read_model
 from baselines.common.saving.tensors import save_tensors, tensors_digest
+from baselines.common.sizes import checked_weights
 from baselines.common.vec_env import clip_actions
 
 FORMAT = 4  # of saved models
@@ -55,11 +56,13 @@ class Model:
             call: a function of observations [1, *observation shape] that calls them.
 
         Raises:
-            UserValueError: if the network cannot take such observations.
+            UserValueError: if the network cannot take such observations, or does not
+                fit into memory.
         """
         space = self.observation_space
         try:
-            call(np.zeros((1, *space.shape), space.dtype))
+            with checked_weights():
+                call(np.zeros((1, *space.shape), space.dtype))
         except UserError:
             raise
         except Exception as error:
@@ -242,7 +245,8 @@ def build_network(network):
     """
     if not isinstance(network, Builder):
         network = Builder(NETWORK, network, {})
-    return network()
+    with checked_weights():
+        return network()
 
 
 def check_separate(network, other) -> None:

@@ -7,6 +7,7 @@ import keras
 from keras import ops
 
 from baselines.common import backend
+from baselines.common.sizes import check_optimizer
 
 
 def clip_gradients(optimizer, gradients):
@@ -60,6 +61,7 @@ class RMSprop(keras.optimizers.RMSprop):
         )
 
     def build(self, variables):
+        check_optimizer(variables)
         super().build(variables)
         for mean_square in self._velocities:
             mean_square.assign(ops.ones_like(mean_square))
@@ -101,6 +103,10 @@ class Adam(keras.optimizers.Adam):
             clipnorm=clipnorm,
             global_clipnorm=global_clipnorm,
         )
+
+    def build(self, variables):
+        check_optimizer(variables)
+        super().build(variables)
 
     def update_step(self, gradient, variable, learning_rate):
         i = self._get_variable_index(variable)

@@ -20,6 +20,8 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         arguments, keywords: of ReplayBuffer.
     """
 
+    other_bytes = ReplayBuffer.other_bytes + 8  # and its priority
+
     def __init__(self, *arguments, alpha, beta, beta_iters, eps, **keywords):
         super().__init__(*arguments, **keywords)
         self.alpha = alpha

@@ -1,11 +1,10 @@
 """Replay memory: the most recent transitions, each frame stored once."""
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 
-from baselines.common.machine import check_memory
+from baselines.common.machine import array_bytes, check_memory
 
 SEGMENT_SIZE = 2048  # transitions in an immutable part of a checkpoint
 
@@ -43,6 +42,8 @@ class ReplayBuffer:
         seed: of the random generator that samples.
     """
 
+    other_bytes = 7  # of a transition: its reward and flags
+
     def __init__(
         self,
         observation_space,
@@ -66,13 +67,12 @@ class ReplayBuffer:
         # whose stacks have lost frames.
         self.num_rows = -(-size // num_envs) + frame_stack
         rows = self.num_rows, num_envs
+        transition = self.other_bytes + array_bytes(shape, observation_space.dtype)
+        transition += array_bytes(action_space.shape, action_space.dtype)
         check_memory(
-            f"a replay memory of {self.num_rows * num_envs} transitions",
+            f"a replay memory of {self.num_rows * num_envs:,} transitions",
+            self.num_rows * num_envs * transition,
             "buffer_size",
-            self.num_rows * num_envs,
-            math.prod(shape) * np.dtype(observation_space.dtype).itemsize
-            + math.prod(action_space.shape) * np.dtype(action_space.dtype).itemsize
-            + np.dtype(np.float32).itemsize,
         )
         # Zeros come from the operating system, which maps pages when they are written.
         self.frames = np.zeros((*rows, *shape), observation_space.dtype)

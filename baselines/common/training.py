@@ -31,6 +31,7 @@ from baselines.common.saving.checkpoints import (
 from baselines.common.saving.files import check_writable
 from baselines.common.saving.log_folder import check_links, remove_saved
 from baselines.common.signals import StopSignals, stop
+from baselines.common.sizes import check_sizes
 from baselines.common.status import begin_status
 from baselines.common.timing import Clock, timed
 from baselines.common.updates import move_towards
@@ -102,10 +103,8 @@ class Run:
         self.clock = Clock()
         self.episodes = EpisodeResults()
         self.new_episodes = []
-        self.num_timesteps = self.previous_timesteps = 0
-        self.previous_episodes = 0
-        self.row = None
-        self.model = self.status = None
+        self.num_timesteps = self.previous_timesteps = self.previous_episodes = 0
+        self.model = self.status = self.row = None
         self.stop = False
         self.signals = StopSignals()
 
@@ -136,10 +135,11 @@ class Run:
                 ``set_state``, or a Keras optimiser.
 
         Raises:
-            UserError: if no update fits into ``total_timesteps``, or there is no such
-                run, or it does not fit this one.
+            UserError: if no update fits into ``total_timesteps`` or into memory, or
+                there is no such run, or it does not fit this one.
         """
         self.model = model
+        check_sizes(self.env, nsteps, self.arguments)
         self.batch_size = mpi.size * self.env.num_envs * nsteps
         self.num_updates = count_updates(self.total_timesteps, self.batch_size)
         model.arguments = self.arguments.for_model

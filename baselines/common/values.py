@@ -20,10 +20,12 @@ the next state's value, 0 where the episode had ended.
 from typing import Annotated
 
 import numpy as np
-from annotated_types import Ge
+from annotated_types import Interval
 from keras import ops
 
+from baselines.common.arguments import MOST
 from baselines.common.errors import UserValueError
+from baselines.common.machine import check_memory
 
 
 def scalar():
@@ -32,11 +34,15 @@ def scalar():
 
 
 def categorical(
-    atoms: Annotated[int, Ge(2), "atoms of a distribution of returns"] = 51,
+    atoms: Annotated[
+        int, Interval(ge=2, le=MOST), "atoms of a distribution of returns"
+    ] = 51,
     v_min: Annotated[float, "its lowest return"] = -10.0,
     v_max: Annotated[float, "its highest return"] = 10.0,
 ):
     """Values as distributions of returns (C51, Bellemare et al. 2017)."""
+    # Of each transition: what the atoms of the next state give to those of this one.
+    check_memory(f"a target of {atoms:,} atoms", 4 * atoms**2, "atoms")
     if v_min >= v_max:
         raise UserValueError(f"v_min {v_min} has to be below v_max {v_max}")
     return CategoricalValues(atoms, v_min, v_max)

@@ -11,6 +11,7 @@ from keras import ops
 from baselines.common import arguments as arg
 from baselines.common.algorithm import algorithm
 from baselines.common.errors import UserValueError
+from baselines.common.machine import check_memory
 from baselines.common.optimizers import Adam
 from baselines.common.policies import Policy
 from baselines.common.returns import explained_variance, gae
@@ -130,6 +131,8 @@ def learn(
             f"nminibatches has to divide {num_samples} ({samples}), received "
             f"{nminibatches}"
         )
+    what = f"an update of {noptepochs:,} epochs of {num_samples:,} samples"
+    check_memory(what, 16 * noptepochs * num_samples, "noptepochs or nsteps")
     optimizer = Adam(epsilon=1e-5, global_clipnorm=max_grad_norm)
 
     def minibatch(indices, states, *batch):

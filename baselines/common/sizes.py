@@ -1,0 +1,86 @@
+"""What a run needs in memory: refused in one line before it is made.
+
+Replay memories and environments are checked where they are made. These are the least
+that is needed: what layers compute in between, for example, is not in it.
+"""
+
+import contextlib
+import math
+
+import keras
+
+from baselines.common.arguments import Batch
+from baselines.common.errors import UserValueError
+from baselines.common.machine import array_bytes, check_memory
+
+STEP_BYTES = 5000  # of a step in a rollout, for the objects that its arrays are
+TRANSITION_BYTES = 28  # of a transition in a batch, beside observations
+# A weight, its gradient, and what an optimiser such as Adam has of it.
+TRAINED_COPIES = 4
+
+
+def check_sizes(env, nsteps, arguments) -> None:
+    """Raises UserValueError if a rollout or a batch does not fit into memory.
+
+    Args:
+        env: the VecEnv.
+        nsteps: steps of each environment in an update.
+        arguments: the ``Arguments`` of ``learn()``.
+    """
+    if not arguments.given["total_timesteps"]:
+        return  # A model is loaded, nothing more.
+    observation = array_bytes(env.observation_space.shape, env.observation_space.dtype)
+    check_memory(
+        f"a rollout of {nsteps:,} steps in {env.num_envs:,} environments",
+        # As they come, and side by side.
+        nsteps * (STEP_BYTES + 2 * env.num_envs * observation),
+        "nsteps",
+    )
+    for name, argument in arguments.declared.items():
+        if Batch in argument.markers:
+            count = arguments.given[name]
+            # With the next observation of each.
+            size = count * (TRANSITION_BYTES + 2 * observation)
+            check_memory(f"a batch of {count:,} transitions", size, name)
+
+
+@contextlib.contextmanager
+def checked_weights():
+    """Raises UserValueError in a block that makes layers if they do not fit.
+
+    Each weight has to fit into what those before it have left.
+    """
+    add_weight, refusal = keras.Layer.add_weight, None
+
+    def checked(layer, shape=None, *arguments, **keywords):
+        nonlocal refusal
+        what = f"a weight of shape {tuple(shape or ())} in the network"
+        size = TRAINED_COPIES * array_bytes(shape or (), "float32")
+        try:
+            check_memory(what, size, "network")
+        except UserValueError as error:
+            refusal = error
+            raise
+        return add_weight(layer, shape, *arguments, **keywords)
+
+    keras.Layer.add_weight = checked
+    try:
+        yield
+    except UserValueError:
+        if refusal is None:
+            raise
+        # Without the lines that Keras adds to what is raised inside of a layer.
+        raise refusal from None
+    finally:
+        keras.Layer.add_weight = add_weight
+
+
+def check_optimizer(variables) -> None:
+    """Raises UserValueError if an optimiser and gradients do not fit into memory.
+
+    Args:
+        variables: what it trains, which is in memory already.
+    """
+    count = sum(math.prod(variable.shape) for variable in variables)
+    size = (TRAINED_COPIES - 1) * array_bytes([count], "float32")
+    check_memory(f"the training of {count:,} weights", size, "network")
