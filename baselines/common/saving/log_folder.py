@@ -14,8 +14,6 @@ from baselines.common.saving.files import writing
 # Of a run that came to its end, and of its evaluations.
 MODEL_FILE = "model.safetensors"
 BEST_MODEL_FILE = "best_model.safetensors"
-# What a run writes, and no other file in the folder is. (Runs of Weights & Biases have
-# a folder each in wandb, and may not have been uploaded yet.)
 SAVED_FILES = (
     MODEL_FILE,
     BEST_MODEL_FILE,
@@ -30,6 +28,8 @@ LOG_FILES = (
     "*.monitor.csv",
     "tb/events.out.*",
 )
+# What a run writes, and no other file in the folder is. (Runs of Weights & Biases have
+# a folder each in wandb, and may not have been uploaded yet.)
 RUN_FILES = ("config.json", *LOG_FILES, *SAVED_FILES, "videos/video*.mp4")
 REPORT_FILE = "report.html"  # which is a run's if it is a report
 LOCK_SECONDS = 1  # in which somebody who only looks has let go
