@@ -15,6 +15,7 @@ from baselines.common.envs import make_vec_env
 from baselines.common.errors import UserValueError
 from baselines.common.machine import check_memory
 from baselines.common.models import mlp
+from baselines.common.optimizers import Adam, RMSprop
 from baselines.common.parsing import parse
 from baselines.common.policies import Policy
 from baselines.common.replay_buffer import ReplayBuffer
@@ -141,11 +142,19 @@ def test_learn_refuses_it_too(arguments, words):
     assert "\n" not in str(error.value) and len(str(error.value)) < 300
 
 
+def test_emulators_take_more_than_equations(memory):
+    memory(1e9)
+    words = "2,000 environments needs 1.8 GB, .* 1 GB left; give a smaller num_env"
+    with pytest.raises(UserValueError, match=words):
+        make_vec_env("PongNoFrameskip-v4", num_env=2000)
+    words = "200,000 environments needs 2 GB"
+    with pytest.raises(UserValueError, match=words):
+        make_vec_env("CartPole-v1", num_env=200_000)
+
+
 def test_optimiser_that_does_not_fit(memory):
     env = make_vec_env("CartPole-v1", seed=0)
     policy = Policy(env.observation_space, env.action_space, "mlp", seed=0)
-    from baselines.common.optimizers import Adam, RMSprop
-
     # 4,675 weights: 4 x 64, 64 x 64, 64 x 2 and 64 x 1, with 64, 64, 2 and 1 biases.
     memory(56_099)
     for optimizer in Adam(), RMSprop():

@@ -35,9 +35,8 @@ SCALED_REWARDS = {"mujoco"}  # environment types, as in OpenAI Baselines
 STEP_SECONDS = {"classic_control": 20e-6, "toy_text": 20e-6, "mujoco": 50e-6}
 # For workers to wake up and to answer, as their cores have become idle.
 WAKE_UP_SECONDS = 300e-6
-# Of memory, at least: a CartPole in its wrappers, and the program of a worker.
-ENV_BYTES = 10_000
-WORKER_BYTES = 20_000_000
+# Of memory, at least: an emulator, physics, a worker's program; others as CartPole.
+ENV_BYTES = {"atari": 900_000, "mujoco": 100_000, "retro": 20_000_000}
 
 
 def make_env(
@@ -179,8 +178,8 @@ def make_vec_env(
     """
     spec = find_spec(env_id) if isinstance(env_id, str) else env_id
     env_type = env_type or find_env_type(spec)
-    size = WORKER_BYTES if env_type == "retro" else ENV_BYTES
-    check_memory(f"a set of {num_env:,} environments", num_env * size, "num_env")
+    size = num_env * ENV_BYTES.get(env_type, 10_000)
+    check_memory(f"a set of {num_env:,} environments", size, "num_env")
     # Read here, because worker processes are not MPI ranks.
     seed, rank = mpi.own_seed(seed), mpi.rank
 
