@@ -23,6 +23,7 @@ from baselines.common.log_outputs import find_output
 from baselines.common.row_logger import DEBUG, ERROR, INFO, WARN, Logger
 from baselines.common.row_logger import DISABLED as DISABLED
 from baselines.common.saving.files import check_writable
+from baselines.common.saving.states import DamagedState
 from baselines.common.tables import read_table
 
 current = Logger(None, ["stdout"])
@@ -236,7 +237,10 @@ def set_state(state):
 
     Raises:
         UserValueError: if something was written already.
+        DamagedState: if it is no such state.
     """
+    if not isinstance(state, dict):
+        raise DamagedState("the log has no sizes by format")
     if current.outputs is not None:
         raise UserValueError(
             f"cannot resume: something was logged to {current.folder} already; "

@@ -165,9 +165,9 @@ def test_restored_from_segments_and_state(kind, monkeypatch):
         # Later steps must not change what was returned.
         expected = [buffer.sample(3, 8) for _ in range(3)] if steps else []
         again = make(*arguments)
-        for arrays in segments.values():
-            again.set_segment(arrays)
         again.set_state(state)
+        for number, arrays in segments.items():
+            again.set_segment(number, arrays)
         again.check_valid()
         for batch in expected:
             for field, other in zip(batch, again.sample(3, 8)):

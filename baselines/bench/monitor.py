@@ -19,6 +19,7 @@ from baselines.common.saving.files import (
     synced_size,
     writing,
 )
+from baselines.common.saving.states import check_like
 from baselines.common.tables import parse_table, read_text
 
 
@@ -107,6 +108,8 @@ class Monitor(gym.Wrapper):
 
         The time between the two processes is in no ``t``.
         """
+        expected = {"seconds": 0.0, "return": 0.0, "length": 0, "needs_reset": False}
+        check_like(state, {**expected, "file": ...})
         self.t_start = time.time() - state["seconds"]
         self.episode_return = state["return"]
         self.episode_length = state["length"]
@@ -201,6 +204,7 @@ class ResultsWriter:
         Raises:
             UserFileError: if the file is missing or shorter than that.
         """
+        check_like(state, {"header": ..., "size": ...}, "file")
         self.lost = None
         self.header, self.size = state["header"], state["size"]
         if self.size is None:

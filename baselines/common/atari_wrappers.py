@@ -14,6 +14,7 @@ from gymnasium import spaces
 
 from baselines.common.errors import UserTypeError, UserValueError
 from baselines.common.lazy import names_of
+from baselines.common.saving.states import check_batch, check_like
 
 __getattr__ = names_of(__name__)
 
@@ -225,9 +226,10 @@ class EpisodicLifeEnv(gym.Wrapper):
         return obs, info
 
     def get_state(self) -> dict:
-        return {"lives": self.lives, "game_over": self.game_over}
+        return {"lives": int(self.lives), "game_over": bool(self.game_over)}
 
     def set_state(self, state) -> None:
+        check_like(state, {"lives": 0, "game_over": False})
         self.lives, self.game_over = state["lives"], state["game_over"]
 
 
@@ -300,4 +302,7 @@ class FrameStack(gym.ObservationWrapper):
         return {"frames": np.array(self.frames)}
 
     def set_state(self, state) -> None:
+        space = self.env.observation_space
+        check_like(state, {"frames": ...})
+        check_batch(state["frames"], (self.k, *space.shape), space.dtype, "frames")
         self.frames = list(state["frames"])

@@ -1,6 +1,5 @@
 """A run's ``config.json``: what it was started with, and what ``--resume`` needs."""
 
-import json
 import os
 import platform
 import shlex
@@ -11,6 +10,7 @@ from importlib import metadata
 import baselines
 from baselines.common import mpi
 from baselines.common.errors import UserFileError, UserValueError
+from baselines.common.saving.json_values import read_json
 
 FORMAT = 5
 VERSIONS_OF = "tensorflow", "keras", "gymnasium", "ale-py", "stable-retro", "numpy"
@@ -71,13 +71,12 @@ def read_config(folder, own) -> dict:
     path = os.path.join(os.path.expanduser(folder), "config.json")
     if not os.path.isfile(path):
         raise UserFileError(f"there is no run to resume in {folder}: no file {path}")
+    config = read_json(path)
     try:
-        with open(path) as file:
-            config = json.load(file)
-        valid = config["format"] != FORMAT or is_config(config, own)
-    except OSError as error:
-        raise UserFileError(f"cannot read {path}: {error.strerror}") from None
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        version = config["format"]
+        valid = type(version) is int
+        valid = valid and (version != FORMAT or is_config(config, own))
+    except (ValueError, TypeError, KeyError, AttributeError):
         valid = False
     if not valid:
         raise UserValueError(f"{path} is damaged")
@@ -102,7 +101,7 @@ def is_config(config, own) -> bool:
     return (
         all(isinstance(config[key], kind) for key, kind in KEYS.items())
         and config["arguments"].keys() == own.keys()
-        and isinstance(settings["total_timesteps"], int)
+        and type(settings["total_timesteps"]) is type(config["ranks"]) is int
         and not settings.keys() & {"env", "seed", "resume"}
     )
 

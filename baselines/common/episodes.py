@@ -6,6 +6,7 @@ import numpy as np
 
 from baselines import logger
 from baselines.common.errors import UserValueError
+from baselines.common.saving.states import DamagedState, check_like, check_number
 
 
 class ResultCollector:
@@ -58,6 +59,12 @@ class EpisodeResults:
         return {"results": list(self.results), "count": self.count}
 
     def set_state(self, state) -> None:
+        check_like(state, {"results": ..., "count": 0})
+        if not len(state["results"]) <= min(state["count"], 100):
+            raise DamagedState(f"{state['count']} episodes cannot have these results")
+        for result in state["results"]:
+            for key in "r", "l":
+                check_number(result[key], key)
         self.results = deque(state["results"], maxlen=100)
         self.count = state["count"]
 

@@ -109,5 +109,6 @@ def shown(value, most=80) -> str:
 
 
 def first_line(error) -> str:
-    """Returns an exception's message as one line."""
-    return re.sub(r"\s+", " ", str(error)).strip() or type(error).__name__
+    """Returns an exception's message as one line, without control characters."""
+    line = re.sub(r"\s+", " ", str(error)).strip() or type(error).__name__
+    return "".join(x if x.isprintable() else ascii(x)[1:-1] for x in line)

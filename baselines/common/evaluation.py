@@ -10,6 +10,7 @@ from baselines.common.envs import as_vec_env
 from baselines.common.errors import UserValueError
 from baselines.common.machine import check_memory
 from baselines.common.saving.log_folder import BEST_MODEL_FILE
+from baselines.common.saving.states import check_like, check_number
 from baselines.common.vec_env.vec_video_recorder import VecFilm
 
 RESULT_BYTES = 250  # of the result of an episode, a dict of three numbers
@@ -172,6 +173,9 @@ class Evaluation:
         return {"best": self.best, "env": self.env.get_state()}
 
     def set_state(self, state) -> None:
+        check_like(state, {"best": ..., "env": ...})
+        if state["best"] is not None:
+            check_number(state["best"], "best")
         self.best = state["best"]
         self.env.set_state(state["env"])
 

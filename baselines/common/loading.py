@@ -40,7 +40,7 @@ def load(path, **given):
     for name in given.keys() & {"env", "load_path", "total_timesteps"}:
         raise UserTypeError(f"load() takes no {name}: the model is only loaded")
     path = find_model(path)
-    _, metadata = read_model(path)
+    tensors, metadata = read_model(path)
     arguments = metadata.get("arguments")
     if not isinstance(arguments, dict):
         raise UserValueError(
@@ -53,7 +53,9 @@ def load(path, **given):
         trusted = name in given or value == learn.settings.get(name)
         if argument.marker(Part) and ":" in str(value) and not trusted:
             raise foreign(path, name, value)
-    for name in arguments.pop(NOT_IN_FILE, []):
+    left_out = arguments.pop(NOT_IN_FILE, [])
+    check_metadata(path, tensors, learn, arguments, left_out)
+    for name in left_out:
         if name not in given:
             raise UserValueError(
                 f"{path} has no {name}, which was not text or a number; give it again "
@@ -67,6 +69,31 @@ def load(path, **given):
     return learn(env=env, **{**arguments, **given}, total_timesteps=0, load_path=path)
 
 
+def check_metadata(path, tensors, learn, arguments, left_out) -> None:
+    """Raises UserValueError for what no file says of the model that is in it.
+
+    Args:
+        path: of the file.
+        tensors: the model's variables by name.
+        learn: of its algorithm.
+        arguments, left_out: of ``learn()``, and the names of others.
+    """
+    declared, damaged = declared_arguments(learn), []
+    if not isinstance(left_out, list) or not all(isinstance(x, str) for x in left_out):
+        damaged.append(NOT_IN_FILE)
+    # A layer that is larger than the file would only use up memory.
+    largest = sum(array.size for array in tensors.values())
+    for name, value in arguments.items():
+        numbers = value if isinstance(value, list) else [value]
+        of_parts = name not in declared
+        if of_parts and any(type(x) is int and x > largest for x in numbers):
+            damaged.append(name)
+        if name == "env" or (not of_parts and declared[name].may_change):
+            damaged.append(name)
+    if damaged:
+        raise UserValueError(f"{path} is damaged: no model is made by such {damaged}")
+
+
 def find_learn(path, module, alg):
     """Returns the ``learn()`` that trained a model.
 
@@ -77,7 +104,7 @@ def find_learn(path, module, alg):
     """
     if alg is None:
         own = {find_algorithm(name) for name in list_algorithms()}
-        if module not in own:
+        if not isinstance(module, str) or module not in own:
             raise foreign(path, "alg", str(module).rpartition(".")[0])
     return import_learn(module if alg is None else find_algorithm(alg))
 

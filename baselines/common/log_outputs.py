@@ -38,6 +38,7 @@ from baselines.common.saving.files import (
     sync_file,
     synced_size,
 )
+from baselines.common.saving.states import DamagedState, check_like
 from baselines.common.user_code import import_named
 from baselines.common.video import encode_gif
 
@@ -111,12 +112,17 @@ class CSVOutput:
         self.columns, self.rows = [], []
         self.file = None
         if state is not None:
-            self.columns = state["columns"]
+            check_like(state, {"columns": ..., "rows": 0})
+            self.columns = list(state["columns"])
+            if not all(isinstance(name, str) for name in self.columns):
+                raise DamagedState("a column of progress.csv is not text")
             self.rows = self._read_rows(state["rows"])
         self._rewrite()
 
     def _read_rows(self, count):
         try:
+            if not os.path.isfile(self.path):
+                raise FileNotFoundError(self.path)
             with open(self.path, newline="") as file:
                 rows = list(itertools.islice(csv.DictReader(file), count))
             rows = [{key: row[key] for key in self.columns} for row in rows]
@@ -186,6 +192,8 @@ class TensorBoardOutput:
         # Only here, because it is an extra.
         from tensorboardX.proto.event_pb2 import SessionLog
 
+        if state is not None:
+            check_like(state, 0)
         folder = os.path.join(folder, "tb")
         os.makedirs(folder, exist_ok=True)
         if state is None:  # Another run may have been logged here.
@@ -242,7 +250,7 @@ class TensorBoardOutput:
 
     def get_state(self):
         sync_file(self.file)
-        return self.step
+        return int(self.step)
 
     def close(self):
         self.file.close()
@@ -261,6 +269,9 @@ class WandbOutput:
     def __init__(self, folder, state=None):
         # Only here, because it is an extra, and slow to import.
         import wandb
+
+        if state is not None:
+            check_like(state, "")
 
         config = {}
         with contextlib.suppress(FileNotFoundError):

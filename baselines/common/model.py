@@ -19,6 +19,7 @@ from baselines.common.errors import (
     first_line,
 )
 from baselines.common.saving.models import find_model, read_model
+from baselines.common.saving.states import blank, check_like, set_generator
 from baselines.common.saving.tensors import save_tensors, tensors_digest
 from baselines.common.sizes import checked_weights
 from baselines.common.vec_env import clip_actions
@@ -161,9 +162,14 @@ class Model:
         }
 
     def set_state(self, state) -> None:
+        variables = {
+            k: blank(v.shape, v.dtype) for k, v in self.named_variables.items()
+        }
+        expected = {"variables": variables, "generator": ..., "metadata": ...}
+        check_like(state, expected)
         for name, variable in self.named_variables.items():
             variable.assign(state["variables"][name])
-        self.rng.bit_generator.state = state["generator"]
+        set_generator(self.rng, state["generator"])
 
     @property
     def description(self) -> dict:
@@ -211,9 +217,10 @@ class Model:
         tensors, metadata = read_model(path)
         for key, expected in self.description.items():
             if metadata.get(key) != expected:
+                found = first_line(metadata.get(key))
                 raise UserValueError(
-                    f"{path} was saved with {key} {metadata.get(key)}, but this "
-                    f"run has {expected}"
+                    f"{path} was saved with {key} {found:.200}, but this run has "
+                    f"{expected}"
                 )
         expected = {
             name: f"{v.shape} {v.dtype}" for name, v in self.named_variables.items()
@@ -222,7 +229,7 @@ class Model:
         for name in sorted(expected.keys() | found.keys()):
             if expected.get(name) != found.get(name):
                 raise UserValueError(
-                    f"{path} was saved with another network: its {name} is "
+                    f"{path} was saved with another network: its {first_line(name)} is "
                     f"{found.get(name)}, expected {expected.get(name)}; the arguments "
                     "that make the model have to be those that it was trained with"
                 )

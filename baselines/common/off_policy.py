@@ -10,6 +10,14 @@ from baselines.common.episodes import ResultCollector
 from baselines.common.prioritized_replay import PrioritizedReplayBuffer
 from baselines.common.replay_buffer import ReplayBuffer
 from baselines.common.saving.files import check_writable
+from baselines.common.saving.states import (
+    DamagedState,
+    blank,
+    check_batch,
+    check_like,
+    check_number,
+    set_generator,
+)
 from baselines.common.timing import timed
 from baselines.common.vec_env import clip_actions
 from baselines.common.vec_env.vec_frame_stack import count_stacked
@@ -133,11 +141,17 @@ class Player:
         }
 
     def set_state(self, state) -> None:
+        space, num_envs = self.env.observation_space, self.env.num_envs
+        expected = {"num_timesteps": 0, "counts": self.counts}
+        check_like(state, {"obs": ..., "generator": ..., "env": ..., **expected})
+        check_batch(state["obs"], (num_envs, *space.shape), space.dtype, "obs")
+        if (state["counts"] < 0).any():
+            raise DamagedState("counts is negative")
         self.env.set_state(state["env"])
         self.obs = state["obs"]
         self.num_timesteps = state["num_timesteps"]
-        self.space.np_random.bit_generator.state = state["generator"]
-        self.counts = np.array(state["counts"], int)
+        set_generator(self.space.np_random, state["generator"])
+        self.counts = state["counts"].copy()
 
 
 def old_names(run) -> dict:
@@ -160,6 +174,8 @@ class LastMetrics:
         return {key: float(np.mean(value)) for key, value in self.values.items()}
 
     def set_state(self, state) -> None:
+        if not all(type(value) is float for value in state.values()):
+            raise DamagedState("a metric is not a float")
         self.values = state
 
 
@@ -203,4 +219,11 @@ class BestWeights:
         return {"mean": self.mean, "variables": self.variables}
 
     def set_state(self, state) -> None:
+        named = self.model.named_variables.items()
+        variables = {name: blank(x.shape, x.dtype) for name, x in named}
+        if state["mean"] is None:  # So far none was stored.
+            check_like(state, {"mean": None, "variables": {}})
+        else:
+            check_like(state, {"mean": ..., "variables": variables})
+            check_number(state["mean"], "mean")
         self.mean, self.variables = state["mean"], state["variables"]

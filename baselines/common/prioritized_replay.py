@@ -3,6 +3,7 @@
 import numpy as np
 
 from baselines.common.replay_buffer import ReplayBuffer, Transitions
+from baselines.common.saving.states import DamagedState, check_like, check_number
 
 
 class PrioritizedReplayBuffer(ReplayBuffer):
@@ -44,6 +45,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
 
     def sample(self, num_batches, batch_size) -> Transitions:
         """As in ReplayBuffer."""
+        self.check_filled()
         strata = np.arange(batch_size) + self.rng.random((num_batches, batch_size))
         indices = self.tree.find(strata / batch_size * self.tree.total)
         progress = min(self.count * self.num_envs / self.beta_iters, 1.0)
@@ -68,10 +70,8 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         """As in ReplayBuffer; also checks which transitions have a priority."""
         super().check_valid()
         self.tree.check_valid()
-        stored = np.zeros((self.num_rows, self.num_envs), bool)
-        stored[np.arange(self.first_row, self.count) % self.num_rows] = True
-        leaves = self.tree.levels[0][: stored.size]
-        assert ((leaves > 0) == stored.ravel()).all()
+        stored = self._stored()
+        assert ((self.tree.levels[0][: stored.size] > 0) == stored).all()
 
     def get_state(self) -> dict:
         leaves = self.tree.levels[0][: self.num_rows * self.num_envs]
@@ -79,9 +79,22 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         return super().get_state() | state
 
     def set_state(self, state) -> None:
+        state = dict(state)
+        leaves, max_priority = state.pop("priorities"), state.pop("max_priority")
         super().set_state(state)
-        self.max_priority = state["max_priority"]
-        self.tree.set(np.arange(len(state["priorities"])), state["priorities"])
+        check_like(leaves, np.zeros(self.num_rows * self.num_envs), "priorities")
+        check_number(max_priority, "max_priority")
+        right = np.isfinite(leaves.sum()) and ((leaves > 0) == self._stored()).all()
+        if not right or max_priority <= 0:
+            raise DamagedState("priorities are not those of what is stored")
+        self.max_priority = float(max_priority)
+        self.tree.set(np.arange(len(leaves)), leaves)
+
+    def _stored(self):
+        """Returns which indices are of transitions that can be sampled."""
+        stored = np.zeros((self.num_rows, self.num_envs), bool)
+        stored[np.arange(self.first_row, self.count) % self.num_rows] = True
+        return stored.ravel()
 
 
 class SumTree:

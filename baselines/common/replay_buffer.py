@@ -4,9 +4,17 @@ from typing import NamedTuple
 
 import numpy as np
 
+from baselines.common.errors import UserValueError
 from baselines.common.machine import array_bytes, check_memory
+from baselines.common.saving.states import (
+    DamagedState,
+    blank,
+    check_like,
+    set_generator,
+)
 
 SEGMENT_SIZE = 2048  # transitions in an immutable part of a checkpoint
+FIELDS = "frames", "actions", "rewards", "starts", "dones", "truncated"  # of a row
 
 
 class Transitions(NamedTuple):
@@ -129,11 +137,17 @@ class ReplayBuffer:
 
     def sample(self, num_batches, batch_size) -> Transitions:
         """Samples batches; ``start`` and ``add`` have to be called before."""
+        self.check_filled()
         shape = num_batches, batch_size
         rows = self.rng.integers(self.first_row, self.count, shape)
         envs = self.rng.integers(self.num_envs, size=shape)
         indices = rows % self.num_rows * self.num_envs + envs
         return self._transitions(indices, np.ones(shape, np.float32))
+
+    def check_filled(self) -> None:
+        """Raises UserValueError if there is nothing to sample."""
+        if not len(self):
+            raise UserValueError("the replay memory is empty: nothing can be sampled")
 
     def update_priorities(self, indices, priorities) -> None:
         """Does nothing: all transitions are equally likely."""
@@ -217,28 +231,54 @@ class ReplayBuffer:
 
     def segments(self) -> range:
         """Returns the numbers of the segments that a checkpoint needs now."""
-        oldest_frame = max(0, self.count - self.num_rows + 1)
-        return range(oldest_frame // self.segment_rows, self.count // self.segment_rows)
+        return range(
+            self.oldest_row // self.segment_rows, self.count // self.segment_rows
+        )
 
     def get_segment(self, number) -> dict:
         """Returns arrays of the rows of a segment that are still stored."""
         first = number * self.segment_rows
         return self._get_rows(first, first + self.segment_rows)
 
-    def set_segment(self, arrays) -> None:
-        """Restores what ``get_segment`` returned."""
-        slots = arrays["rows"] % self.num_rows
-        # Those of rows that were overwritten after their segment was written.
-        for key in [key for key in self.last_frames if key[0] in slots]:
-            del self.last_frames[key]
-        for name in ("frames", "actions", "rewards", "starts", "dones", "truncated"):
-            getattr(self, name)[slots] = arrays[name]
+    def set_segment(self, number, arrays) -> None:
+        """Restores what ``get_segment`` returned; the state has to be set before.
+
+        Raises:
+            DamagedState: if it cannot have returned that.
+        """
+        first = number * self.segment_rows
+        self._set_rows(first, first + self.segment_rows, arrays)
+
+    @property
+    def oldest_row(self) -> int:
+        """The oldest row that is stored."""
+        return max(0, self.count - self.num_rows + 1)
+
+    def _set_rows(self, first, stop, arrays):
+        """Restores what ``_get_rows`` returned, then or earlier."""
+        size = len(arrays["rows"])
+        begin = stop - size
+        rows = np.arange(begin, stop)
+        fields = {name: getattr(self, name) for name in FIELDS}
+        expected = {k: blank((size, *x.shape[1:]), x.dtype) for k, x in fields.items()}
+        count = np.count_nonzero(arrays["truncated"])
+        last_frames = blank((count, *self.frames.shape[2:]), self.frames.dtype)
+        check_like(arrays, {**expected, "rows": rows, "last_frames": last_frames})
+        oldest = max(first, self.oldest_row)
+        if not (first <= begin <= oldest and (arrays["rows"] == rows).all()):
+            raise DamagedState(f"its rows are not those from {oldest} to {stop}")
+        slots = rows % self.num_rows
         where = zip(*np.nonzero(arrays["truncated"]))
-        for (i, env), frame in zip(where, arrays["last_frames"]):
-            self.last_frames[slots[i], env] = frame
+        for (i, env), frame in zip(where, arrays["last_frames"], strict=True):
+            if rows[i] >= oldest:
+                self.last_frames[slots[i], env] = frame
+        # Others were overwritten after their segment was written.
+        stored = rows >= oldest
+        for name, field in fields.items():
+            field[slots[stored]] = arrays[name][stored]
 
     def _get_rows(self, first, stop):
-        rows = np.arange(max(first, self.count - self.num_rows + 1), stop)
+        rows = np.arange(max(first, self.oldest_row), stop)
         slots = rows % self.num_rows
         truncated = self.truncated[slots]
         # The newest row has no actions yet, so that nothing has ended in it.
@@ -269,7 +309,14 @@ class ReplayBuffer:
         }
 
     def set_state(self, state) -> None:
-        """Restores what ``get_state`` returned; all segments have to be set before."""
+        """Restores what ``get_state`` returned; all segments have to be set afterwards.
+
+        Raises:
+            DamagedState: if it cannot have returned that.
+        """
+        check_like(state, {"count": 0, "generator": ..., "newest": ...})
         self.count = state["count"]
-        self.rng.bit_generator.state = state["generator"]
-        self.set_segment(state["newest"])
+        self.last_frames = {}
+        set_generator(self.rng, state["generator"])
+        first = self.segments().stop * self.segment_rows
+        self._set_rows(first, self.count + 1, state["newest"])

@@ -8,6 +8,11 @@ from keras import ops
 from baselines.common import backend
 from baselines.common.episodes import ResultCollector
 from baselines.common.lazy import names_of
+from baselines.common.saving.states import (
+    check_batch,
+    check_like,
+    set_generator,
+)
 from baselines.common.timing import timed
 
 __getattr__ = names_of(__name__)
@@ -104,6 +109,13 @@ class Runner:
         }
 
     def set_state(self, state) -> None:
+        space, num_envs = self.env.observation_space, self.env.num_envs
+        states = self.model.initial_state
+        if states is not None:
+            states = np.zeros((num_envs, *states.shape[1:]), states.dtype)
+        dones = np.zeros(num_envs, bool)
+        check_like(state, {"obs": ..., "states": states, "dones": dones, "env": ...})
+        check_batch(state["obs"], (num_envs, *space.shape), space.dtype, "obs")
         self.env.set_state(state["env"])
         self.obs = backend.to_device(state["obs"])
         self.states = state["states"]
@@ -130,4 +142,4 @@ class Shuffler:
         return self.rng.bit_generator.state
 
     def set_state(self, state) -> None:
-        self.rng.bit_generator.state = state
+        set_generator(self.rng, state)

@@ -10,14 +10,32 @@ that are written once, when a segment is full, and that the manifests of later
 checkpoints name again.
 """
 
+import contextlib
 import json
 import os
 import re
 
 from baselines import logger
 from baselines.common import mpi
-from baselines.common.errors import UserError, UserFileError, UserValueError
-from baselines.common.saving.files import file_digest, replace_file, writing
+from baselines.common.errors import (
+    UserError,
+    UserFileError,
+    UserValueError,
+    first_line,
+)
+from baselines.common.saving.files import (
+    file_digest,
+    remove_file,
+    replace_file,
+    writing,
+)
+from baselines.common.saving.json_values import is_regular, read_json
+from baselines.common.saving.states import (
+    DamagedState,
+    blank,
+    check_like,
+    refusing_damage,
+)
 from baselines.common.saving.tensors import (
     load_tensors,
     put_arrays,
@@ -27,10 +45,10 @@ from baselines.common.saving.tensors import (
 
 FORMAT = 6
 METADATA = {
-    "description": dict,
-    "num_timesteps": int,
-    "total_timesteps": int,
-    "states": dict,
+    "description": ...,
+    "num_timesteps": 0,
+    "total_timesteps": 0,
+    "states": ...,
 }
 MAX_CHECKPOINTS = 2  # on disk: the newest, and one in case it is damaged
 
@@ -113,14 +131,17 @@ class Checkpoints:
 
     def _remove_old(self):
         manifests = list_manifests(self.folder)
-        for path in manifests[:-MAX_CHECKPOINTS]:
-            os.unlink(path)
+        kept = list(filter(is_regular, manifests))[-MAX_CHECKPOINTS:]
         named = set(self.written)
-        for path in manifests[-MAX_CHECKPOINTS:]:
-            named |= set(read_files_of(path)) | set(read_files_of(path, "segments"))
+        for path in manifests:
+            if path not in kept:
+                remove_file(path)
+                continue
+            with contextlib.suppress(UserError):
+                named.update(*read_manifest(path).values())
         for file in os.listdir(self.folder):
             if file.endswith((".safetensors", ".tmp")) and file not in named:
-                os.unlink(os.path.join(self.folder, file))
+                remove_file(os.path.join(self.folder, file))
 
     def restore(self, run_folder, total_timesteps):
         """Restores every part from the newest undamaged checkpoint of a run.
@@ -138,13 +159,14 @@ class Checkpoints:
                 does not fit this run.
         """
         manifests = list_manifests(os.path.join(run_folder, "checkpoints"))
+        if manifests:
+            check_ranks(run_folder, find_ranks(run_folder, manifests))
         damaged = None
         for path in reversed(manifests):
-            check_ranks(run_folder, len(read_files_of(path)) or mpi.size)
             problem = None
             try:
-                tensors, metadata = load_checkpoint(path)
-                segments = self._find_segments(path)
+                states, metadata = load_checkpoint(path)
+                self._check_segments(path)
             except UserError as error:
                 problem = error
             problems = [error for error in mpi.gather(problem) if error]
@@ -158,12 +180,13 @@ class Checkpoints:
                     f"cannot resume {run_folder}: {done} agent steps are done, more "
                     f"than the {total_timesteps} asked for"
                 )
-            for part, segment_path in segments:
-                part.set_segment(load_tensors(segment_path)[0])
-            states = put_arrays(metadata["states"], tensors)
-            for name, part in self.parts.items():
-                part.set_state(states[name])
-            self._check_segments(path)
+            for name in self.parts:
+                try:
+                    with refusing_damage():
+                        self._restore_part(name, path, states)
+                except DamagedState as error:
+                    what = f"its {name} cannot be restored ({error})"
+                    raise damaged_checkpoint(path, what) from error
             if damaged:
                 logger.warn(f"{damaged}; resumed from the one before it")
             return done, metadata["total_timesteps"]
@@ -171,37 +194,47 @@ class Checkpoints:
             raise damaged
         return None
 
-    def _find_segments(self, manifest_path) -> list:
-        """Returns (part, path) of the segments of a manifest, in their order.
+    def _restore_part(self, name, manifest_path, states):
+        """Restores one part, with its segments.
 
         Raises:
-            UserValueError: if one of them is damaged.
+            DamagedState: if the manifest names other segments than are needed.
         """
-        found = []
-        for file, digest in sorted(read_files_of(manifest_path, "segments").items()):
-            part = self.segmented.get(file.partition("-")[0])
+        if name not in states:
+            raise UserValueError(
+                f"cannot resume from {manifest_path}: it has no {name}"
+            )
+        self.parts[name].set_state(states[name])
+        if name not in self.segmented:
+            return
+        named = read_manifest(manifest_path)["segments"]
+        found = {file for file in named if file.rpartition("-")[0] == name}
+        needed = {
+            k: v for k, v in self._segment_files().items() if v[0] is self.parts[name]
+        }
+        if found != needed.keys():
+            raise DamagedState(f"segments: {sorted(found)}, expected {sorted(needed)}")
+        for file, (part, number) in needed.items():
             path = os.path.join(os.path.dirname(manifest_path), file)
-            if part is None or os.path.basename(path) != file:
-                raise UserValueError(f"the checkpoint {manifest_path} is damaged")
-            check_intact(path, digest)
-            found.append((part, path))
-        return found
+            part.set_segment(number, load_tensors(path)[0])
+            # In another folder they have to be written again.
+            if os.path.dirname(manifest_path) == self.folder:
+                self.written[file] = named[file]
 
     def _check_segments(self, manifest_path):
-        """Raises UserValueError unless a manifest names exactly the segments needed."""
-        named = read_files_of(manifest_path, "segments")
-        if set(named) != set(self._segment_files()):
-            raise UserValueError(f"the checkpoint {manifest_path} is damaged")
-        # In another folder they have to be written again.
-        if self.folder and os.path.dirname(manifest_path) == self.folder:
-            self.written = named
+        """Raises UserValueError if a segment of a manifest is damaged, or no part's."""
+        for file, digest in read_manifest(manifest_path)["segments"].items():
+            path = os.path.join(os.path.dirname(manifest_path), file)
+            if file.rpartition("-")[0] not in self.segmented:
+                raise damaged_checkpoint(manifest_path, f"it names {file!r:.100}")
+            check_intact(path, digest, manifest_path)
 
     def _check_description(self, path, found):
         for key, expected in self.description.items():
             if found.get(key) != expected:
                 raise UserValueError(
-                    f"cannot resume from {path}: its {key} is {found.get(key)}, this "
-                    f"run's is {expected}"
+                    f"cannot resume from {path}: its {key} is "
+                    f"{first_line(found.get(key)):.200}, this run's is {expected}"
                 )
 
 
@@ -217,15 +250,30 @@ def check_ranks(folder, ranks) -> None:
         )
 
 
+def find_ranks(run_folder, manifests) -> int:
+    """Returns how many MPI ranks a run had.
+
+    Args:
+        run_folder: its log folder.
+        manifests: of its checkpoints, oldest first, which say it without config.json.
+    """
+    with contextlib.suppress(UserError, KeyError, TypeError):
+        ranks = read_json(os.path.join(run_folder, "config.json"))["ranks"]
+        if type(ranks) is int:
+            return ranks
+    for path in reversed(manifests):
+        with contextlib.suppress(UserError):
+            return len(read_manifest(path)["files"])
+    return mpi.size
+
+
 def list_manifests(folder) -> list:
-    """Returns the paths of all manifests, oldest first."""
+    """Returns the paths of all manifests, oldest first, damaged ones included."""
     names = os.listdir(folder) if os.path.isdir(folder) else []
-    paths = [os.path.join(folder, name) for name in sorted(names)]
     return [
-        path
-        for path in paths
-        if re.fullmatch(r"\d{12}\.json", os.path.basename(path))
-        and os.path.isfile(path)
+        os.path.join(folder, name)
+        for name in sorted(names)
+        if re.fullmatch(r"\d{12}\.json", name, re.ASCII)
     ]
 
 
@@ -236,58 +284,87 @@ def name_newest(folder) -> str:
     return "there is no checkpoint yet"
 
 
-def read_files_of(path, kind="files") -> dict:
-    """Returns the checksums of a manifest's files by name; none if it is damaged.
+def read_manifest(path) -> dict:
+    """Returns the checksums of a checkpoint's files by name.
 
-    Args:
-        path: of the manifest.
-        kind: ``files``, of which each MPI rank has one, or ``segments``.
+    They are in ``files``, of which each MPI rank has one, and in ``segments``.
+
+    Raises:
+        UserFileError, UserValueError: if the manifest is damaged.
     """
+    if not is_regular(path):
+        raise damaged_checkpoint(path, "it is no file")
     try:
-        with open(path) as file:
-            files = json.load(file)[kind]
-        return {str(name): str(digest) for name, digest in files.items()}
-    except (
-        OSError,
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        RecursionError,
-    ):
-        return {}
+        manifest = read_json(path)
+        with refusing_damage():
+            check_like(manifest, {"files": ..., "segments": ...})
+            files, segments = manifest["files"], manifest["segments"]
+            if set(files) != {data_name(path, rank) for rank in range(len(files))}:
+                raise ValueError(f"its files are {sorted(files)!r:.100}")
+            for name, digest in [*files.items(), *segments.items()]:
+                if not re.fullmatch(r"[0-9a-f]{64}", digest):
+                    raise ValueError(f"the checksum of {name!r:.100}")
+            for name in segments:
+                if not re.fullmatch(r"\w+-\d{12,}\.safetensors", name, re.ASCII):
+                    raise ValueError(f"the name {name!r:.100}")
+    except UserValueError as error:
+        raise damaged_checkpoint(path, error) from error
+    return manifest
+
+
+def damaged_checkpoint(path, what) -> UserValueError:
+    """Returns the error for the damaged checkpoint of a manifest."""
+    return UserValueError(f"the checkpoint {path} is damaged: {what}")
+
+
+def data_name(manifest_path, rank) -> str:
+    """Returns the name of a rank's file in the checkpoint of a manifest."""
+    end = f"{rank}.safetensors" if rank else "safetensors"
+    return f"{os.path.basename(manifest_path).removesuffix('json')}{end}"
 
 
 def data_path(manifest_path) -> str:
     """Returns the path of this rank's data in the checkpoint of a manifest."""
-    end = f"{mpi.rank}.safetensors" if mpi.rank else "safetensors"
-    return f"{manifest_path.removesuffix('json')}{end}"
+    folder = os.path.dirname(manifest_path)
+    return os.path.join(folder, data_name(manifest_path, mpi.rank))
 
 
 def load_checkpoint(path):
     """Reads the checkpoint of a manifest.
 
     Returns:
-        (tensors, metadata) of this rank's data file.
+        (states, metadata) of this rank's data file.
 
     Raises:
         UserFileError, UserValueError: if it is damaged.
     """
-    digest = read_files_of(path).get(os.path.basename(data_path(path)))
-    if digest is None:
-        raise UserValueError(f"the checkpoint {path} is damaged")
-    check_intact(data_path(path), digest)
-    tensors, metadata = load_tensors(data_path(path))
-    for key, kind in METADATA.items():
-        if not isinstance(metadata.get(key), kind):
-            raise UserValueError(f"the checkpoint {path} is damaged")
-    return tensors, metadata
+    files = read_manifest(path)["files"]
+    if len(files) != mpi.size:
+        raise damaged_checkpoint(path, f"it has files of {len(files)} MPI rank(s)")
+    data = data_path(path)
+    check_intact(data, files[os.path.basename(data)], path)
+    try:
+        tensors, metadata = load_tensors(data)
+        with refusing_damage():
+            check_like(metadata, METADATA)
+            if metadata["num_timesteps"] != int(os.path.basename(path)[:12]):
+                raise ValueError(f"it has {metadata['num_timesteps']} agent steps")
+            states = put_arrays(metadata["states"], tensors)
+            if not isinstance(states, dict) or not isinstance(
+                metadata["description"], dict
+            ):
+                raise TypeError("it has no states or no description by name")
+    except UserValueError as error:
+        raise damaged_checkpoint(path, error) from error
+    return states, metadata
 
 
-def check_intact(path, digest) -> None:
+def check_intact(path, digest, manifest_path) -> None:
     """Raises UserValueError unless there is a file with that checksum."""
-    if not os.path.isfile(path) or file_digest(path) != digest:
-        raise UserValueError(f"the checkpoint {path} is damaged")
+    if not is_regular(path) or file_digest(path) != digest:
+        raise damaged_checkpoint(
+            manifest_path, f"{os.path.basename(path)} has another checksum, or is none"
+        )
 
 
 def find_run_folder(folder) -> str:
@@ -308,5 +385,6 @@ class VariableState:
         return [variable.numpy() for variable in self.variables]
 
     def set_state(self, state) -> None:
+        check_like(state, [blank(x.shape, x.dtype) for x in self.variables])
         for variable, value in zip(self.variables, state, strict=True):
             variable.assign(value)

@@ -12,6 +12,7 @@ from baselines.common.errors import (
     UserError,
     UserFileError,
 )
+from baselines.common.saving.states import check_like
 
 LONGEST_NAME = 64 * "x"  # at least as long as what runs write in their folders
 
@@ -53,13 +54,22 @@ def going_on(path, lose):
 
 
 def replace_file(path, data) -> None:
-    """Writes a file atomically: all bytes or none; missing folders are made."""
+    """Writes a file atomically: all bytes or none; missing folders are made.
+
+    Raises:
+        UserFileError: if there is a folder in its place.
+    """
     # Always the same name, so that what a kill leaves behind is overwritten next time.
     temporary = f"{path}.tmp"
     with writing(path):
         os.makedirs(os.path.dirname(path), exist_ok=True)
+        for place in path, temporary:
+            if is_folder(place):
+                raise UserFileError(f"cannot write {path}: {place} is a folder")
+        remove_file(temporary)
         try:
-            with open(temporary, "wb") as stream:
+            # New: a link there would be followed, a pipe would wait for a reader.
+            with open(temporary, "xb") as stream:
                 stream.write(data)
                 stream.flush()
                 os.fsync(stream.fileno())
@@ -69,6 +79,17 @@ def replace_file(path, data) -> None:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
             raise
+
+
+def is_folder(path) -> bool:
+    """Whether there is a folder at ``path``, not a link to one."""
+    return os.path.isdir(path) and not os.path.islink(path)
+
+
+def remove_file(path) -> None:
+    """Removes what is at ``path``, if anything; a folder stays."""
+    if os.path.lexists(path) and not is_folder(path):
+        os.unlink(path)
 
 
 def sync_folder(path) -> None:
@@ -88,10 +109,12 @@ def open_text(path, size=None):
     Raises:
         UserFileError: if the file to truncate is missing or shorter, or cannot be
             written.
+        DamagedState: if ``size`` is no number of bytes.
     """
     if size is None:
         with writing(path):
             return open(path, "w", newline="")
+    check_like(size, 0, "the size of a file")
     if not os.path.isfile(path) or os.path.getsize(path) < size:
         raise UserFileError(
             f"cannot resume: {path} is missing or shorter than at the checkpoint"

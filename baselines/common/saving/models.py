@@ -1,13 +1,18 @@
 """Files of trained models: a saved model, or a checkpoint of its run."""
 
+import contextlib
 import os
 
 import numpy as np
 
-from baselines.common.errors import UserFileError, UserValueError
-from baselines.common.saving.checkpoints import list_manifests, read_files_of
-from baselines.common.saving.files import file_digest
+from baselines.common.errors import UserError, UserFileError, UserValueError
+from baselines.common.saving.checkpoints import (
+    check_intact,
+    list_manifests,
+    read_manifest,
+)
 from baselines.common.saving.log_folder import MODEL_FILE
+from baselines.common.saving.states import check_like
 from baselines.common.saving.tensors import load_tensors, put_arrays, tensors_digest
 
 
@@ -27,11 +32,11 @@ def find_model(path) -> str:
     model = os.path.join(path, MODEL_FILE)
     saved = os.path.getmtime(model) if os.path.isfile(model) else -np.inf
     for manifest in reversed(list_manifests(os.path.join(path, "checkpoints"))):
-        if os.path.getmtime(manifest) <= saved:
+        if os.lstat(manifest).st_mtime <= saved:
             break
         data = f"{manifest.removesuffix('json')}safetensors"
-        digest = read_files_of(manifest).get(os.path.basename(data))
-        if digest and os.path.isfile(data) and file_digest(data) == digest:
+        with contextlib.suppress(UserError):
+            check_intact(data, read_manifest(manifest)["files"], manifest)
             return data
     if os.path.isfile(model):
         return model
@@ -55,10 +60,13 @@ def read_model(path):
     if "states" not in metadata:
         return tensors, metadata
     try:
-        model = put_arrays(metadata["states"]["model"], tensors)
-        tensors, metadata = model["variables"], dict(model["metadata"])
+        model = put_arrays(metadata["states"], tensors)["model"]
+        check_like(model, {"variables": ..., "generator": ..., "metadata": ...})
+        tensors, metadata = model["variables"], model["metadata"]
+        if not isinstance(metadata, dict):
+            raise TypeError("its description is no dict")
         if not all(isinstance(x, np.ndarray) for x in tensors.values()):
             raise TypeError("a variable is not an array")
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise UserValueError(f"the checkpoint {path} has no model ({error})") from None
     return tensors, metadata | {"sha256": tensors_digest(tensors, metadata)}

@@ -10,6 +10,7 @@ from safetensors.numpy import save
 
 from baselines.common.errors import UserFileError, UserValueError
 from baselines.common.saving.files import replace_file
+from baselines.common.saving.json_values import check_json, parse_json
 
 
 def save_tensors(path, tensors, metadata) -> None:
@@ -19,7 +20,14 @@ def save_tensors(path, tensors, metadata) -> None:
         path: of the file; missing folders are made, an old file is replaced.
         tensors: a dict of NumPy arrays by name.
         metadata: a dict of JSON values.
+
+    Raises:
+        UserValueError: for metadata that could not be read again.
     """
+    try:
+        check_json(metadata)
+    except ValueError as error:
+        raise UserValueError(f"{path} cannot be saved: {error}") from None
     data = save(tensors, {"json": json.dumps(metadata)})
     replace_file(os.path.abspath(os.path.expanduser(path)), data)
 
@@ -39,7 +47,7 @@ def load_tensors(path):
         raise UserFileError(f"there is no saved model at {path}")
     try:
         with safe_open(path, framework="np") as file:
-            metadata = json.loads(file.metadata()["json"])
+            metadata = parse_json(file.metadata()["json"])
             if not isinstance(metadata, dict):
                 raise TypeError("its metadata is not a JSON object")
             names = file.keys()
@@ -51,7 +59,6 @@ def load_tensors(path):
         TypeError,
         KeyError,
         ValueError,
-        RecursionError,
         AttributeError,  # for types of numbers that NumPy lacks
     ) as error:
         raise UserValueError(
@@ -87,11 +94,25 @@ def take_arrays(state, tensors, path=""):
 
 
 def put_arrays(state, tensors):
-    """Returns what ``take_arrays`` was given."""
-    if isinstance(state, dict):
-        if set(state) == {"tensor"}:
-            return tensors[state["tensor"]]
-        return {key: put_arrays(value, tensors) for key, value in state.items()}
-    if isinstance(state, list):
-        return [put_arrays(value, tensors) for value in state]
+    """Returns what ``take_arrays`` was given.
+
+    Raises:
+        ValueError: unless each tensor is named once.
+    """
+    left = dict(tensors)
+
+    def put(state):
+        if isinstance(state, dict):
+            if state.keys() == {"tensor"}:
+                if not isinstance(name := state["tensor"], str) or name not in left:
+                    raise ValueError(f"there is no tensor {name!r:.100}")
+                return left.pop(name)
+            return {key: put(value) for key, value in state.items()}
+        if isinstance(state, list):
+            return [put(value) for value in state]
+        return state
+
+    state = put(state)
+    if left:
+        raise ValueError(f"nothing is said of the tensor {min(left)!r:.100}")
     return state

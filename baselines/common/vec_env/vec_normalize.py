@@ -4,6 +4,7 @@ import numpy as np
 from gymnasium import spaces
 
 from baselines.common.running_moments import RunningMoments
+from baselines.common.saving.states import check_like
 from baselines.common.vec_env.vec_env import VecEnvWrapper
 
 
@@ -93,6 +94,11 @@ class VecNormalize(VecEnvWrapper):
         }
 
     def set_state(self, state) -> None:
+        moments = {
+            "obs": self.ob_rms and self.ob_rms.get_state(),
+            "return": self.ret_rms and self.ret_rms.get_state(),
+        }
+        check_like(state, {"venv": ..., "returns": self.returns, **moments})
         self.venv.set_state(state["venv"])
         for moments, key in ((self.ob_rms, "obs"), (self.ret_rms, "return")):
             if moments:

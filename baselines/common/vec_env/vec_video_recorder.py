@@ -7,6 +7,7 @@ import os
 from baselines import logger
 from baselines.common.errors import UserValueError
 from baselines.common.saving.files import going_on
+from baselines.common.saving.states import check_like
 from baselines.common.vec_env.vec_env import VecEnvWrapper, tile_images
 from baselines.common.video import Video, check_packages, check_video, shrink
 
@@ -106,6 +107,7 @@ class VecVideoRecorder(VecEnvWrapper):
         return {"venv": self.venv.get_state(), "num_steps": self.num_steps}
 
     def set_state(self, state) -> None:
+        check_like(state, {"venv": ..., "num_steps": 0})
         self.venv.set_state(state["venv"])
         self.num_steps = state["num_steps"]
 

@@ -46,6 +46,7 @@ from baselines.common.envs.recorder import (
 )
 from baselines.common.errors import UserError
 from baselines.common.held_warnings import hold_warnings, show_warnings
+from baselines.common.saving.states import refusing_damage
 from baselines.common.vec_env.vec_env import step_and_reset
 
 PR_SET_PDEATHSIG = 1  # of prctl(2)
@@ -106,8 +107,9 @@ class Worker:
         return [get_env_state(env) for _, env in self.each()]
 
     def set_state(self, states):
-        for i, env in self.each():
-            set_env_state(env, states[i])
+        with refusing_damage():
+            for (_, env), state in zip(self.each(), states, strict=True):
+                set_env_state(env, state)
 
     def take_over(self):
         """Replaces a worker that died: continues its monitor files, and resets."""
