@@ -1,0 +1,350 @@
+"""Damages models, checkpoints and config.json in many ways, and tries to load them.
+
+    python -m benchmarks.fuzz --count=100000 --seed=0
+
+Each attempt has to end in a correct load or an error of ours, in one line. Anything
+else (another exception, a hang, a crash) is printed with the command that repeats it,
+and the exit status is 1. Most files get right checksums, as an attacker would give
+them. A checkpoint that loads has to go on: its environments are stepped, its replay
+memory is sampled, and its state is taken again.
+
+A child process makes the attempts; it is started again after a crash. An attempt
+depends on the seed and its number alone: ``--start=N`` goes on with number N, so that a
+long series can be made in parts. The files lie in a folder that may be named, whose
+folders a2c and dqn are lost; by default in a temporary one.
+"""
+
+import collections
+import contextlib
+import copy
+import dataclasses
+import json
+import multiprocessing
+import os
+import random
+import resource
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from pathlib import Path
+from typing import Annotated
+
+from baselines.common import arguments as arg
+from baselines.common import cli
+from baselines.common.errors import UserError, UserValueError
+from baselines.common.saving.files import file_digest, remove_file
+from baselines.common.saving.tensors import (
+    load_tensors,
+    save_tensors,
+    take_arrays,
+    tensors_digest,
+)
+from benchmarks import mutations
+from benchmarks.options import parse_options
+
+PROGRAM = "python -m benchmarks.fuzz"
+GOOD = "loaded", "loaded the older one", "refused"
+HANG_SECONDS = 10
+MORE_MEMORY = 8 * 2**30  # bytes of addresses that the attempts may take
+TOTAL = 400  # agent steps of the runs
+SHARED = f"--num_timesteps={TOTAL} --checkpoint_interval=150 --num_env=2 --seed=0 "
+SHARED += "--env=CartPole-v1 --eval_interval=200 --eval_episodes=1"
+RUNS = {
+    "a2c": "--network=lstm --nlstm=4 --log_interval=10",
+    "dqn": "--num_layers=1 --num_hidden=4 --hiddens=[4] --buffer_size=150 "
+    "--learning_starts=50 --batch_size=4 --prioritized_replay=True --print_freq=5",
+}
+MODEL, CONFIG = "model.safetensors", "config.json"
+DATA, MANIFEST = "checkpoints/*.safetensors", "checkpoints/*.json"
+KINDS = {  # which files, how they are damaged, whether checksums are made right then
+    "model, bytes": (MODEL, mutations.damage_bytes, False),
+    "model, tensors": (MODEL, mutations.damage_tensors, True),
+    "model, metadata": (MODEL, mutations.damage_metadata, True),
+    "checkpoint, bytes": (DATA, mutations.damage_bytes, False),
+    "forged checkpoint, bytes": (DATA, mutations.damage_bytes, True),
+    "forged checkpoint, tensors": (DATA, mutations.damage_tensors, True),
+    "forged checkpoint, metadata": (DATA, mutations.damage_metadata, True),
+    "manifest, bytes": (MANIFEST, mutations.damage_bytes, False),
+    "manifest, values": (MANIFEST, mutations.damage_values, False),
+    "config.json, bytes": (CONFIG, mutations.damage_bytes, False),
+    "config.json, values": (CONFIG, mutations.damage_values, False),
+    "special files": (None, None, False),
+}
+
+
+@dataclasses.dataclass
+class Options:
+    """The arguments beside the folder."""
+
+    count: Annotated[arg.Count, "how many attempts"] = 2000
+    seed: Annotated[arg.CountOrZero, "of the attempts"] = 0
+    start: Annotated[arg.CountOrZero, "number of the first attempt"] = 0
+
+
+class Hang(BaseException):
+    """An attempt takes too long; no Exception, so that nothing turns it into others."""
+
+
+class Target:
+    """A small run that was trained: what its files are loaded into.
+
+    Args:
+        name: of the algorithm.
+        folder: of the run's files.
+    """
+
+    def __init__(self, name, folder):
+        # Only here, because the parent process does without Keras.
+        from baselines import logger
+        from baselines.common import parsing, replay_buffer
+        from baselines.common.envs.make import make_vec_env
+        from baselines.common.vec_env.vec_normalize import VecNormalize
+
+        self.folder = folder
+        replay_buffer.SEGMENT_SIZE = 64
+        argv = [f"--alg={name}", *SHARED.split(), *RUNS[name].split()]
+        settings = parsing.parse(argv)
+        runs = []
+        with self.log():
+            env = make_vec_env("CartPole-v1", num_env=2, seed=0, log_dir=str(folder))
+            eval_env = make_vec_env("CartPole-v1", seed=1)
+            env = VecNormalize(env, ob=False)
+            keywords = settings.learn_arguments | dict(env=env, eval_env=eval_env)
+            self.model = settings.learn(seed=0, on_update=runs.append, **keywords)
+            logger.close()
+        self.model.save(folder / MODEL)
+        # As the command line writes it, of which --resume takes the settings.
+        config = settings.config | {"log_formats": ["log", "csv", "json"]}
+        (folder / CONFIG).write_text(json.dumps(config))
+        self.checkpoints = runs[-1].checkpoints
+        paths = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+        self.files = {path: path.read_bytes() for path in paths}
+        self.right = self.weights()
+
+    def log(self):
+        """Returns a context in which a log is written to the folder."""
+        from baselines import logger
+
+        return logger.scoped_configure(str(self.folder), ["log", "csv", "json"])
+
+    def weights(self) -> list:
+        return [variable.numpy().tobytes() for variable in self.model.variables]
+
+    def restore_files(self) -> None:
+        """Makes all files what they were."""
+        for path in self.folder.rglob("*"):
+            if path.is_symlink() or not path.is_dir():
+                if path not in self.files or not path.is_file() or path.is_symlink():
+                    remove_file(path)
+            elif path.name != "checkpoints":
+                path.rmdir()
+        for path, data in self.files.items():
+            if not path.exists() or path.read_bytes() != data:
+                path.write_bytes(data)
+
+    def damage(self, kind, rng) -> Path:
+        """Damages a file; returns its path."""
+        pattern, damage, forged = KINDS[kind]
+        if pattern is None:
+            pattern = rng.choice([MODEL, CONFIG, DATA, MANIFEST])
+        path = rng.choice(
+            [x for x in self.files if x.match(str(self.folder / pattern))]
+        )
+        if damage is None:
+            path = rng.choice([path, path.with_name(f"{path.name}.tmp")])
+            mutations.put_special_file(path, rng)
+            return path
+        path.write_bytes(damage(self.files[path], rng))
+        if forged:
+            self.sign(path)
+        return path
+
+    def sign(self, path) -> None:
+        """Makes the checksums of a damaged file right."""
+        if path.name == MODEL:
+            with contextlib.suppress(UserError):
+                tensors, metadata = load_tensors(path)
+                digest = tensors_digest(tensors, metadata)
+                save_tensors(path, tensors, metadata | {"sha256": digest})
+            return
+        for manifest in self.folder.glob(MANIFEST):
+            old = json.loads(manifest.read_text())
+            for files in old.values():
+                if path.name in files:
+                    files[path.name] = file_digest(path)
+            manifest.write_text(json.dumps(old))
+
+    def load(self, kind, path) -> str:
+        """Loads what was damaged; returns which of GOOD that was."""
+        if path.name == MODEL:
+            return self.load_model(kind, path)
+        if path.name == CONFIG:
+            return self.parse()
+        checkpoints = self.checkpoints
+        whole = KINDS[kind][2] or path.suffix == ".tmp"
+        if not whole:
+            # What fits its checksum is right, so that reading it is enough.
+            checkpoints = copy.copy(checkpoints)
+            checkpoints.parts = {}
+        with self.log():
+            steps, _ = checkpoints.restore(str(self.folder), TOTAL)
+            if whole:
+                self.go_on()
+            if path.suffix == ".tmp":
+                checkpoints.save(TOTAL, TOTAL)
+        return "loaded" if steps == TOTAL else "loaded the older one"
+
+    def load_model(self, kind, path):
+        import baselines
+
+        self.model.load(path)
+        if "metadata" in kind:
+            baselines.load(path)
+        elif "bytes" in kind and self.weights() != self.right:
+            raise AssertionError("a damaged model was loaded")
+        return "loaded"
+
+    def parse(self):
+        """Reads config.json as ``--resume`` does, and checks what learn() would get."""
+        from baselines.common.declarations import check_arguments
+        from baselines.common.parsing import parse
+
+        settings = parse([f"--resume={self.folder}"])
+        check_arguments(settings.learn, settings.learn_arguments | {"env": None})
+        return "loaded"
+
+    def go_on(self) -> None:
+        """Uses the parts that were restored."""
+        parts = self.checkpoints.parts
+        if "runner" in parts:
+            parts["runner"].run()
+        else:
+            parts["player"].step_async()
+            parts["memory"].sample(2, 4)
+            parts["player"].step_wait()
+        states = {name: part.get_state() for name, part in parts.items()}
+        json.dumps(take_arrays(states, {}))
+
+
+def attempt(targets, seed, number) -> tuple:
+    """Makes an attempt; returns its kind, how it ended, and what was said."""
+    rng = random.Random(f"{seed} {number}")
+    target, kind = rng.choice(targets), rng.choice(list(KINDS))
+    target.restore_files()
+    path = target.damage(kind, rng)
+    signal.setitimer(signal.ITIMER_REAL, HANG_SECONDS)
+    try:
+        outcome, said = target.load(kind, path), ""
+    except UserError as error:
+        said = str(error)
+        outcome = "refused" if said.isprintable() else "refused, but not in one line"
+    except Hang:
+        outcome, said = "hung", traceback.format_exc()
+    except BaseException as error:
+        outcome, said = f"raised {type(error).__name__}", traceback.format_exc()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    return kind, outcome, f"{path}: {said}"
+
+
+def make_targets(folder) -> list:
+    """Returns the Targets, and lets an alarm end attempts that hang."""
+
+    def stop(number, frame):
+        raise Hang
+
+    signal.signal(signal.SIGALRM, stop)
+    for name in RUNS:
+        shutil.rmtree(Path(folder, name), ignore_errors=True)
+    return [Target(name, Path(folder, name).absolute()) for name in RUNS]
+
+
+def serve(pipe, folder, seed) -> None:
+    """Makes the attempts whose numbers come through a pipe."""
+    # What Keras and others print would hide what is found.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    targets = make_targets(folder)
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + MORE_MEMORY,) * 2)
+    pipe.send(None)
+    while (number := pipe.recv()) is not None:
+        pipe.send(attempt(targets, seed, number))
+
+
+class Child:
+    """The process that makes attempts."""
+
+    def __init__(self, folder, seed):
+        context = multiprocessing.get_context("spawn")
+        self.pipe, other = context.Pipe()
+        self.process = context.Process(target=serve, args=(other, folder, seed))
+        self.process.start()
+        other.close()
+        self.pipe.recv()
+
+    def attempt(self, number) -> tuple:
+        """Returns what ``attempt`` does; a crash or a hang in C ends the process."""
+        self.pipe.send(number)
+        try:
+            if self.pipe.poll(2 * HANG_SECONDS):
+                return self.pipe.recv()
+            outcome = "hung"
+        except EOFError:
+            outcome = "crashed"
+        self.process.kill()
+        self.process.join()
+        return "unknown", outcome, f"exit status {self.process.exitcode}"
+
+    def end(self) -> None:
+        if self.process.is_alive():
+            self.pipe.send(None)
+            self.process.join()
+
+
+def main(argv=None):
+    """Makes the attempts that the command line asks for; exits with 1 for a failure."""
+    argv = sys.argv[1:] if argv is None else list(argv)
+    with cli.one_line_errors(), tempfile.TemporaryDirectory() as temporary:
+        options, others = parse_options(Options, argv, PROGRAM, __doc__)
+        if len(others) > 1 or others and others[0].startswith("-"):
+            raise UserValueError(f"expected one folder at most, received {others}")
+        failed = make_attempts(options, *others or [temporary])
+    sys.exit(1 if failed else 0)
+
+
+def make_attempts(options, folder) -> int:
+    """Makes attempts and prints a table of them; returns how many failed."""
+    counts = collections.Counter()
+    child, begun, failed = Child(folder, options.seed), time.monotonic(), 0
+    for number in range(options.start, options.start + options.count):
+        kind, outcome, said = child.attempt(number)
+        counts[kind, outcome] += 1
+        if outcome not in GOOD:
+            failed += 1
+            repeat = f"{PROGRAM} --seed={options.seed} --start={number} --count=1"
+            print(f"{kind}: {outcome}; again by {repeat}\n{said}", flush=True)
+        if not child.process.is_alive():
+            child = Child(folder, options.seed)
+    child.end()
+    rate = options.count / (time.monotonic() - begun)
+    print_table(counts)
+    print(f"{options.count} attempts, {rate:.0f} a second; failed: {failed}")
+    return failed
+
+
+def print_table(counts) -> None:
+    """Prints how often each kind of attempt had each outcome."""
+    outcomes = [*GOOD, *sorted({outcome for _, outcome in counts} - set(GOOD))]
+    kinds = sorted({kind for kind, _ in counts})
+    width = max(map(len, kinds))
+    print(" | ".join([" " * width, *outcomes]))
+    for kind in kinds:
+        cells = [f"{counts[kind, x]:>{len(x)}}" for x in outcomes]
+        print(" | ".join([f"{kind:<{width}}", *cells]))
+
+
+if __name__ == "__main__":
+    main()
