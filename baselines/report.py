@@ -85,7 +85,7 @@ def check_output(path) -> None:
         raise UserFileError(f"cannot write {path}: there is no folder {folder}")
     check_writable(*os.path.split(os.path.abspath(path)))
     if os.path.lexists(path) and not is_report(path):
-        raise UserFileError(
+        raise UserValueError(
             f"cannot write {path}: it is there, and no report; give another -o"
         )
 

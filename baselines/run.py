@@ -20,8 +20,8 @@ from baselines.common.errors import FullDiskError, UserError, UserFileError
 from baselines.common.loading import TrainedEnv, rendered
 from baselines.common.parsing import parse
 from baselines.common.saving.checkpoints import list_manifests
-from baselines.common.saving.log_folder import MODEL_FILE
-from baselines.common.signals import ignored_hangup
+from baselines.common.saving.log_folder import MODEL_FILE, find_run_files
+from baselines.common.signals import ignored_hangup, second_interrupt_ends
 from baselines.common.vec_env import WorkerError
 from baselines.common.vec_env.vec_video_recorder import VecFilm, VecVideoRecorder
 from baselines.common.video import check_video
@@ -44,10 +44,12 @@ def main(argv=None):
         SystemExit: after one line on stderr: status 2 for a mistake in ``argv``; 1 if
             the model is trained, but part of the log could not be written.
     """
-    argv = sys.argv[1:] if argv is None else list(argv)
-    with cli.one_line_errors():
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(cli.one_line_errors())
+        if argv is None:
+            stack.enter_context(second_interrupt_ends())
         mpi.connect()
-        model = run(argv)
+        model = run(sys.argv[1:] if argv is None else list(argv))
         check_log()
         return model
 
@@ -158,6 +160,9 @@ def make_eval_env(settings):
 def write_report(folder) -> None:
     """Writes the ``report.html`` of a run, if matplotlib is installed."""
     if mpi.rank > 0 or importlib.util.find_spec("matplotlib") is None:
+        return
+    logs = "progress.csv", "monitor.csv"
+    if not any(path.endswith(logs) for path in find_run_files(folder)):
         return
     try:
         report([folder])

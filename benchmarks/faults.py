@@ -95,6 +95,7 @@ def make_faults(
     folder.mkdir(parents=True, exist_ok=True)
     done, seed, differing = 0, 0, []
     while done < count:
+        before = done
         for name in CASES:
             path = folder / f"{name}.{seed}.txt"
             if not path.exists():
@@ -107,6 +108,8 @@ def make_faults(
             print(f"{path.name}: {faults.total()} faults; {done} in all", flush=True)
             if done >= count:
                 break
+        if done == before:
+            break  # No run came to its end.
         seed += 1
     print((folder / "table.md").read_text())
     if differing:

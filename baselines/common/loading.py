@@ -81,13 +81,8 @@ def check_metadata(path, tensors, learn, arguments, left_out) -> None:
     declared, damaged = declared_arguments(learn), []
     if not isinstance(left_out, list) or not all(isinstance(x, str) for x in left_out):
         damaged.append(NOT_IN_FILE)
-    # A layer that is larger than the file would only use up memory.
-    largest = sum(array.size for array in tensors.values())
-    for name, value in arguments.items():
-        numbers = value if isinstance(value, list) else [value]
+    for name in arguments:
         of_parts = name not in declared
-        if of_parts and any(type(x) is int and x > largest for x in numbers):
-            damaged.append(name)
         if name == "env" or (not of_parts and declared[name].may_change):
             damaged.append(name)
     if damaged:

@@ -29,8 +29,7 @@ def stop(number) -> None:
 class StopSignals:
     """Notes SIGINT and SIGTERM, so that a run ends when its update does.
 
-    A second SIGINT raises KeyboardInterrupt at once. Python's handlers have to wait for
-    the end of a compiled update, which may take long; then a thread ends the process.
+    A second SIGINT raises KeyboardInterrupt at once.
 
     Attributes:
         number: of the signal that came, 0 for none.
@@ -39,52 +38,69 @@ class StopSignals:
     def __init__(self):
         self.number = 0
         self.old_handlers = {}
-        self.pipe = None
 
     def catch(self) -> None:
         """Notes signals from now on, in place of what they did before."""
         global caught
         if threading.current_thread() is not threading.main_thread():
             return  # Elsewhere signals are not ours.
-        caught = self
+        self.outer, caught = caught, self
         for number in STOP_SIGNALS:
             self.old_handlers[number] = signal.signal(number, self._on_signal)
-        # What the system writes to when a signal comes, whatever Python is doing.
-        self.pipe = os.pipe()
-        os.set_blocking(self.pipe[1], False)
-        self.old_wakeup = signal.set_wakeup_fd(self.pipe[1], warn_on_full_buffer=False)
-        threading.Thread(target=self._watch, args=self.pipe[:1], daemon=True).start()
 
     def release(self) -> None:
         """Lets the signals do again what they did before."""
         global caught
-        if self.pipe is None:
-            return
-        caught = None
-        signal.set_wakeup_fd(self.old_wakeup)
+        if self.old_handlers:
+            caught = self.outer
         for number, handler in self.old_handlers.items():
             signal.signal(number, handler)
-        os.close(self.pipe[1])  # which ends the thread
-        self.pipe = None
+        self.old_handlers = {}
 
     def _on_signal(self, number, frame):
         if self.number == signal.SIGINT == number:
             raise KeyboardInterrupt
         self.number = number
 
-    def _watch(self, numbers):
-        """Ends the process after a second SIGINT, unless the run does so itself."""
-        with open(numbers, "rb", buffering=0) as stream:
-            count = 0
-            while number := stream.read(1):
-                count += number[0] == signal.SIGINT
-                if count < 2:
-                    continue
-                time.sleep(END_SECONDS)
-                if self.pipe is not None:
-                    if sys.stdout.isatty():
-                        os.write(sys.stdout.fileno(), SHOW_CURSOR.encode())
-                    os._exit(128 + signal.SIGINT)
+
+@contextlib.contextmanager
+def second_interrupt_ends():
+    """Ends the process soon after a second SIGINT in a run, whatever it is doing.
+
+    Python's handlers wait for the end of a compiled update, which may take long. This
+    is for a command line alone: a notebook would lose its variables.
+    """
+    read, write = os.pipe()
+    os.set_blocking(write, False)
+    # What the system writes to when a signal comes.
+    before = signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+    # Ctrl-C reaches forked processes too, and would count once for each.
+    os.register_at_fork(after_in_child=lambda: signal.set_wakeup_fd(-1))
+    threading.Thread(target=end_at_second_interrupt, args=[read], daemon=True).start()
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(before)
+        os.close(write)  # which ends the thread
+
+
+def end_at_second_interrupt(numbers) -> None:
+    """Ends the process after the second SIGINT that a run does not answer.
+
+    Args:
+        numbers: file descriptor from which the numbers of signals are read.
+    """
+    with open(numbers, "rb", buffering=0) as stream:
+        count = 0
+        while number := stream.read(1):
+            count = count + (number[0] == signal.SIGINT) if caught else 0
+            if count < 2:
+                continue
+            time.sleep(END_SECONDS)
+            if caught is not None:
+                if sys.stdout.isatty():
+                    os.write(sys.stdout.fileno(), SHOW_CURSOR.encode())
+                os._exit(128 + signal.SIGINT)
 
 
 @contextlib.contextmanager

@@ -38,7 +38,7 @@ def check_sizes(env, nsteps, arguments) -> None:
     )
     for name, argument in arguments.declared.items():
         if Batch in argument.markers:
-            count = arguments.given[name]
+            count = arguments.given[name] or 0
             # With the next observation of each.
             size = count * (TRANSITION_BYTES + 2 * observation)
             check_memory(f"a batch of {count:,} transitions", size, name)

@@ -1,6 +1,7 @@
 """CSV files of numbers, of this library and of others, as arrays with named columns."""
 
 import csv
+import os
 
 import numpy as np
 
@@ -24,6 +25,8 @@ def read_table(path) -> np.recarray:
 
 
 def read_text(path) -> str:
+    if os.path.exists(path) and not os.path.isfile(path):  # A pipe would wait.
+        raise UserFileError(f"cannot read {path}: it is no file")
     try:
         with open(path, newline="") as file:
             return file.read()

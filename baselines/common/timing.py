@@ -35,6 +35,10 @@ class Clock:
     """Seconds of training, those before the run was resumed included."""
 
     def __init__(self):
+        self.before, self.start = 0.0, time.perf_counter()
+
+    def begin(self) -> None:
+        """Counts from now on, for a run that begins in this thread."""
         self.set_state({"seconds": 0.0, "parts": {}})
 
     @property

@@ -191,6 +191,7 @@ class Run:
         """Opens the log of a new run."""
         if not self.total_timesteps:
             return  # A model is loaded, nothing more.
+        self.clock.begin()
         if self.checkpoint_interval:
             check_writable(self.checkpoints.folder)
         overwrite = self.arguments.given["overwrite"]

@@ -129,15 +129,19 @@ def flush(file) -> None:
 
     Raises:
         RemovedFileError: if it was removed, which writing to it does not show.
+        UserFileError: if another file is in its place, such as an editor's.
     """
     with writing(file.name):
         file.flush()
-        try:
-            there = os.path.samestat(os.stat(file.name), os.fstat(file.fileno()))
-        except (FileNotFoundError, NotADirectoryError):
-            there = False
-    if not there:
-        raise RemovedFileError(f"cannot write {file.name}: it was removed")
+        unlinked = os.fstat(file.fileno()).st_nlink == 0
+    try:
+        os.lstat(file.name)
+    except (FileNotFoundError, NotADirectoryError):
+        raise RemovedFileError(f"cannot write {file.name}: it was removed") from None
+    except OSError:
+        pass  # What was written is there; a network file system may be busy.
+    if unlinked:
+        raise UserFileError(f"cannot write {file.name}: another file is in its place")
 
 
 def sync_file(file) -> None:

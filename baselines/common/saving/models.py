@@ -36,7 +36,8 @@ def find_model(path) -> str:
             break
         data = f"{manifest.removesuffix('json')}safetensors"
         with contextlib.suppress(UserError):
-            check_intact(data, read_manifest(manifest)["files"], manifest)
+            files = read_manifest(manifest)["files"]
+            check_intact(data, files.get(os.path.basename(data)), manifest)
             return data
     if os.path.isfile(model):
         return model

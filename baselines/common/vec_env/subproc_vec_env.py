@@ -63,6 +63,7 @@ class SubprocVecEnv(VecEnv):
     """
 
     closed = True  # until there are workers
+    _longest_wait = 0.0  # seconds, in whole slices
 
     def __init__(
         self,
@@ -233,9 +234,11 @@ class SubprocVecEnv(VecEnv):
         waited = -SLICE_SECONDS
         while waited < timeout:
             if pipes := wait(waiting, SLICE_SECONDS):
+                self._longest_wait = max(self._longest_wait, waited + SLICE_SECONDS)
                 return pipes
             waited += SLICE_SECONDS
-            if number := stop_number():
+            # Slow environments are given the time that they took before.
+            if (number := stop_number()) and waited >= self._longest_wait:
                 logger.warn(
                     f"{' and '.join(map(str, waiting.values()))} gave no answer: the "
                     "run ends without them"
