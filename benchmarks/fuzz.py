@@ -53,7 +53,7 @@ TOTAL = 400  # agent steps of the runs
 SHARED = f"--num_timesteps={TOTAL} --checkpoint_interval=150 --num_env=2 --seed=0 "
 SHARED += "--env=CartPole-v1 --eval_interval=200 --eval_episodes=1"
 RUNS = {
-    "a2c": "--network=lstm --nlstm=4 --log_interval=10",
+    "a2c": "--network=lstm --nlstm=4 --nsteps=2 --log_interval=25",
     "dqn": "--num_layers=1 --num_hidden=4 --hiddens=[4] --buffer_size=150 "
     "--learning_starts=50 --batch_size=4 --prioritized_replay=True --print_freq=5",
 }
@@ -183,6 +183,9 @@ class Target:
             return self.load_model(kind, path)
         if path.name == CONFIG:
             return self.parse()
+        if path.suffix == ".safetensors":
+            with contextlib.suppress(UserError):
+                self.model.load(path)  # A checkpoint is a model, too.
         checkpoints = self.checkpoints
         whole = KINDS[kind][2] or path.suffix == ".tmp"
         if not whole:
@@ -225,8 +228,8 @@ class Target:
             parts["player"].step_async()
             parts["memory"].sample(2, 4)
             parts["player"].step_wait()
-        states = {name: part.get_state() for name, part in parts.items()}
-        json.dumps(take_arrays(states, {}))
+        for name in parts.keys() - {"model", "target", "optimizer"}:
+            json.dumps(take_arrays(parts[name].get_state(), {}))
 
 
 def attempt(targets, seed, number) -> tuple:

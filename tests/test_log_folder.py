@@ -61,7 +61,7 @@ def test_used_folder_is_refused_and_replaced_when_asked(capsys, monkeypatch):
     monkeypatch.delenv("OPENAI_LOGDIR")
     # Neither a mistake nor a look at the model costs anything.
     error_of(capsys, f"{SHORT} --log_path=log --overwrite --lr=much")
-    run.main([*SHORT.split()[:3], "--num_timesteps=0", "--load_path=log"])
+    run.main([*SHORT.split()[:2], "--num_timesteps=0", "--load_path=log"])
     assert contents("log") == kept
     train("--log_path=log --overwrite")
     assert Path("log/notes.txt").read_text() == "mine"

@@ -111,7 +111,9 @@ def test_a_run_outlives_its_folder_and_can_be_resumed(words, capsys):
 
 def test_a_run_without_checkpoints_outlives_its_folder(capsys):
     with in_mid_run(lambda: shutil.rmtree("log")):
-        status, lines = end_of(capsys, f"{A2C}log --checkpoint_interval=0")
+        status, lines = end_of(
+            capsys, f"{A2C}log".replace("interval=200", "interval=0")
+        )
     assert status == 1
     warning, error = lines
     assert warning.startswith("warning: cannot write ")
@@ -165,10 +167,6 @@ def block_checkpoints():
     Path("log/checkpoints").write_text("")
 
 
-def block_old_checkpoint():
-    Path("log/checkpoints/000000000100.safetensors").mkdir()
-
-
 @pytest.mark.parametrize(
     ("action", "words"),
     [
@@ -176,7 +174,6 @@ def block_old_checkpoint():
             block_checkpoints,
             "/log/checkpoints/000000000400.safetensors: File exists (",
         ),
-        (block_old_checkpoint, "cannot write .*/log/checkpoints: Is a directory ("),
         (
             lambda: os.mkdir("log/model.safetensors"),
             "/log/model.safetensors: Is a directory",
@@ -188,14 +185,9 @@ def test_a_checkpoint_or_model_that_cannot_be_written_ends_the_run(
 ):
     with in_mid_run(action):
         status, (line,) = end_of(capsys, f"{A2C}log")
-    start, _, end = words.rpartition(".*")
-    assert status == 2 and line.startswith(f"error: {start}") and end in line
+    assert status == 2 and line.startswith("error: ") and words in line
     if action is block_checkpoints:
         assert line.endswith("; there is no checkpoint")
-    if action is block_old_checkpoint:
-        assert line.endswith(
-            "is " + os.path.abspath("log/checkpoints/000000000400.json")
-        )
 
 
 def write(*rows):

@@ -45,7 +45,9 @@ def error_of(capfd, env_id):
 
     def error_of(*arguments):
         with pytest.raises(SystemExit) as stop:
-            run.main([f"--env={env_id}", "--num_timesteps=1e15", *arguments])
+            steps = "--num_timesteps=1e15"
+            given = any(x.startswith("--num_timesteps=") for x in arguments)
+            run.main([f"--env={env_id}", *([] if given else [steps]), *arguments])
         out, err = capfd.readouterr()
         assert stop.value.code == 2
         assert out == ""

@@ -281,7 +281,7 @@ def name_newest(folder) -> str:
     """Returns in words which is the newest checkpoint in a folder."""
     if manifests := list_manifests(folder):
         return f"the last good checkpoint is {manifests[-1]}"
-    return "there is no checkpoint yet"
+    return "there is no checkpoint"
 
 
 def read_manifest(path) -> dict:

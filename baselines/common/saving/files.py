@@ -65,7 +65,7 @@ def replace_file(path, data) -> None:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         for place in path, temporary:
             if is_folder(place):
-                raise UserFileError(f"cannot write {path}: {place} is a folder")
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), place)
         remove_file(temporary)
         try:
             # New: a link there would be followed, a pipe would wait for a reader.
