@@ -341,7 +341,7 @@ class Run:
         self.new_episodes = []
         self.stop = any(stop for _, stop, _ in ranks)
         # It may have reached one rank alone, or one later than the others.
-        number = max(number for *_, number in ranks)
+        self.signals.number = number = max(number for *_, number in ranks)
         self.stop_at_score(score)
         self.status.update(self.num_timesteps, self.episodes, self.row is not None)
         if self.row is not None:
