@@ -144,7 +144,6 @@ def serve(pipe, worker):
             request, *arguments = pipe.recv()
             pipe.send_bytes(worker.answer(request, arguments))
     except (EOFError, BrokenPipeError, ConnectionResetError):
-        show_warnings()
         worker.close()
 
 
