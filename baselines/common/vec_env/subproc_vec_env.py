@@ -11,6 +11,7 @@ import numpy as np
 from baselines import logger
 from baselines.common import mpi
 from baselines.common.errors import UserValueError
+from baselines.common.saving.states import check_like
 from baselines.common.signals import stop, stop_number
 from baselines.common.vec_env.shared_memory import allocate, shared_memory_folder
 from baselines.common.vec_env.vec_env import (
@@ -159,6 +160,7 @@ class SubprocVecEnv(VecEnv):
         return self._collect("get_state")
 
     def set_state(self, state):
+        check_like(state, [...] * self.num_envs, "the environments' state")
         self._send({w: ("set_state", state[w.part]) for w in self._workers})
         self._receive()
 
