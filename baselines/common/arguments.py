@@ -139,7 +139,6 @@ Units = Annotated[int, Interval(ge=1, le=10**6)]
 Layers = Annotated[int, Interval(ge=0, le=10**4)]
 NonNegative = Annotated[float, Ge(0)]
 Positive = Annotated[float, Gt(0)]
-Seconds = Annotated[float, Interval(gt=0, le=2e6)]  # to wait; poll() takes 2^31 ms
 Fraction = Annotated[float, Interval(ge=0, le=1)]
 Probability = Fraction
 Schedule = Annotated[

@@ -51,7 +51,7 @@ class Settings:
         "count as truncated, or training stops",
     ] = "replace"
     worker_timeout: Annotated[
-        arg.Seconds | None,
+        arg.Positive | None,
         "seconds after which a worker process that gives no answer counts as dead",
     ] = WORKER_TIMEOUT
     save_path: Annotated[
