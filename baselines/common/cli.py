@@ -128,7 +128,7 @@ def command(fn, argv=None):
     parser = OneLineErrorParser(
         prog=f"python -m {program}", description=inspect.getdoc(fn)
     )
-    for name in declared.keys() - options.keys():
+    for name in (name for name in declared if name not in options):
         parser.add_argument(
             name,
             type=parser_of(declared[name].annotation),
