@@ -287,13 +287,8 @@ class ReplayBuffer:
             self.last_frames[slots[i], env] for i, env in zip(*np.nonzero(truncated))
         ]
         shape = len(last_frames), *self.frames.shape[2:]
-        return {
+        return {name: getattr(self, name)[slots] for name in FIELDS} | {
             "rows": rows,
-            "frames": self.frames[slots],
-            "actions": self.actions[slots],
-            "rewards": self.rewards[slots],
-            "starts": self.starts[slots],
-            "dones": self.dones[slots],
             "truncated": truncated,
             "last_frames": np.array(last_frames, self.frames.dtype).reshape(shape),
         }
