@@ -94,11 +94,11 @@ class VecNormalize(VecEnvWrapper):
         }
 
     def set_state(self, state) -> None:
-        moments = {
+        expected = {
             "obs": self.ob_rms and self.ob_rms.get_state(),
             "return": self.ret_rms and self.ret_rms.get_state(),
         }
-        check_like(state, {"venv": ..., "returns": self.returns, **moments})
+        check_like(state, {"venv": ..., "returns": self.returns, **expected})
         self.venv.set_state(state["venv"])
         for moments, key in ((self.ob_rms, "obs"), (self.ret_rms, "return")):
             if moments:
