@@ -1,7 +1,8 @@
 """What a run needs in memory: refused in one line before it is made.
 
-Replay memories and environments are checked where they are made. These are the least
-that is needed: what layers compute in between, for example, is not in it.
+What one part alone makes, such as a replay memory or ppo2's epochs, is checked there.
+These are the least that is needed: what layers compute in between, for example, is not
+in it.
 """
 
 import contextlib
