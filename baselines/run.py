@@ -123,6 +123,7 @@ def make_train_env(settings):
         num_env=settings.num_env,
         seed=settings.seed,
         reward_scale=settings.reward_scale,
+        normalize_rewards=settings.normalize_rewards,
         gamestate=settings.gamestate,
         log_dir=logger.get_dir() if settings.training else None,
         on_worker_failure=settings.on_worker_failure,

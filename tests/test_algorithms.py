@@ -138,7 +138,8 @@ def functions_of_parts(learn, defaults):
 @pytest.mark.parametrize("env_type", [*ENV_TYPES, "small"])
 def test_defaults_are_arguments_of_learn_and_its_parts(alg, learn, env_type):
     defaults = find_defaults(find_algorithm(alg), env_type)
-    assert set(defaults.pop("env", {})) <= {"num_env", "id"}
+    of_env = {"num_env", "normalize_rewards", "id"}
+    assert set(defaults.pop("env", {})) <= of_env
     known = declared_arguments(learn)
     for function in functions_of_parts(learn, defaults):
         known = declared_arguments(function) | known

@@ -15,7 +15,7 @@ def atari():
 
 def mujoco():
     # OpenAI Baselines normalised them by a wrapper, for every algorithm.
-    return dict(normalize_observations=True)
+    return dict(env=dict(normalize_rewards=True), normalize_observations=True)
 
 
 def retro():

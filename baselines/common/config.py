@@ -12,7 +12,7 @@ from baselines.common import mpi
 from baselines.common.errors import UserFileError, UserValueError
 from baselines.common.saving.json_values import read_json
 
-FORMAT = 5
+FORMAT = 6
 VERSIONS_OF = "tensorflow", "keras", "gymnasium", "ale-py", "stable-retro", "numpy"
 KEYS = {  # beside format and arguments
     "settings": dict,
@@ -90,7 +90,7 @@ def read_config(folder, own) -> dict:
 def is_config(config, own) -> bool:
     """Whether a JSON value has all that ``make_config`` makes, of the same types."""
     arguments, settings = config["arguments"], config["settings"]
-    needed = {"num_env", "seed"}
+    needed = {"num_env", "normalize_rewards", "seed"}
     if config["command"] is not None:  # Python may have made any environment.
         needed |= {"env", "env_type"}
     if None in (arguments[name] for name in needed):

@@ -18,7 +18,7 @@ from baselines.common.discovery import (
     import_learn,
     list_algorithms,
 )
-from baselines.common.envs.make import SCALED_REWARDS, make_env
+from baselines.common.envs.make import make_env
 from baselines.common.envs.registry import (
     GAMES,
     check_env_type,
@@ -104,13 +104,15 @@ def find(settings) -> dict:
         check_env_type(settings.env_type)
     defaults = find_defaults(module, settings.env_type)
     of_env = defaults.pop("env", {})
-    for key in of_env.keys() - {"num_env"}:
+    usual = {"num_env": 1, "normalize_rewards": False}
+    for key in of_env.keys() - usual.keys():
         raise UserTypeError(
             f"{settings.alg}'s defaults.{settings.env_type}() sets env[{key!r}], but "
-            "what an algorithm needs of an environment is num_env"
+            f"what an algorithm needs of an environment is {' or '.join(usual)}"
         )
-    if settings.num_env is None:
-        settings.num_env = of_env.get("num_env", 1)
+    for key, value in (usual | of_env).items():
+        if getattr(settings, key) is None:
+            setattr(settings, key, value)
     return defaults
 
 
@@ -220,11 +222,10 @@ def check_own(settings) -> None:
         if os.path.isdir(path) or settings.save_path.endswith("/"):
             raise UserValueError(f"--save_path has to name a file; {path} is a folder")
         check_writable(*os.path.split(path))
-    if settings.env_type in SCALED_REWARDS and settings.reward_scale != 1.0:
+    if settings.normalize_rewards and settings.reward_scale != 1.0:
         raise UserValueError(
-            "--reward_scale would change nothing: rewards of "
-            f"{settings.env_type} environments are divided by the deviation of "
-            "returns; leave it out"
+            "--reward_scale would change nothing, as rewards are divided by the "
+            "deviation of returns; leave it out, or give --normalize_rewards=False"
         )
     usual = OWN["save_video_length"].default
     if settings.save_video_length != usual and not settings.save_video_interval:

@@ -31,6 +31,7 @@ def config_of_call(run, resumed=None) -> dict:
         num_timesteps=run.total_timesteps,
         network=plain.get("network"),
         num_env=run.env.num_envs,
+        normalize_rewards=False,
     )
     left_out = {"env", "eval_env", "seed", "resume"}
     settings.learn_arguments = {k: v for k, v in plain.items() if k not in left_out}

@@ -45,6 +45,11 @@ class Settings:
         "environment, else 1)",
     ] = None
     reward_scale: Annotated[float, "factor on the rewards, above the monitor"] = 1.0
+    normalize_rewards: Annotated[
+        bool,
+        "divide rewards by the running deviation of discounted returns (default: the "
+        "algorithm's for this kind of environment, else False)",
+    ] = None
     on_worker_failure: Annotated[
         Literal["replace", "raise"],
         "what happens when a worker process dies: another takes over and its episodes "

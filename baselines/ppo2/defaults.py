@@ -28,8 +28,9 @@ def retro():
 
 
 def mujoco():
-    # OpenAI Baselines' ppo2/defaults.py. It normalised observations by a wrapper.
+    # OpenAI Baselines' ppo2/defaults.py. It normalised both by a wrapper.
     return dict(
+        env=dict(normalize_rewards=True),
         normalize_observations=True,
         nsteps=2048,
         nminibatches=32,

@@ -30,7 +30,6 @@ from baselines.common.vec_env.subproc_vec_env import WORKER_TIMEOUT
 from baselines.common.video import TerminalFrame
 
 FRAME_STACK = {"atari": 4, "retro": 4}  # by environment type
-SCALED_REWARDS = {"mujoco"}  # environment types, as in OpenAI Baselines
 # Of one step, by the types of environment whose steps are fast; others count as slow.
 STEP_SECONDS = {"classic_control": 20e-6, "toy_text": 20e-6, "mujoco": 50e-6}
 # For workers to wake up and to answer, as their cores have become idle.
@@ -222,17 +221,19 @@ def use_workers(env_type, num_env) -> bool:
     return num_env > 1 and num_env * seconds * (1 - 1 / in_parallel) > WAKE_UP_SECONDS
 
 
-def build_env(spec, env_type, **arguments) -> VecEnv:
+def build_env(spec, env_type, normalize_rewards=False, **arguments) -> VecEnv:
     """Returns the environments of a run, in the VecEnv wrappers of their type.
 
     Args:
         spec, env_type: as in ``make_env``.
+        normalize_rewards: whether to divide rewards by the running deviation of
+            discounted returns.
         arguments: others of ``make_vec_env``.
     """
     env = make_vec_env(spec, env_type, **arguments)
     if env_type in FRAME_STACK:
         env = VecFrameStack(env, FRAME_STACK[env_type])
-    if env_type in SCALED_REWARDS:
+    if normalize_rewards:
         # With gamma 0.99, whatever the algorithm's is, as in OpenAI Baselines.
         env = VecNormalize(env, ob=False)
     return env
