@@ -374,5 +374,6 @@ def describe_arguments(fn) -> str:
             width=80,
             initial_indent=4 * " ",
             subsequent_indent=8 * " ",
+            break_on_hyphens=False,
         )
     return "\n".join(lines)
