@@ -8,6 +8,7 @@ from baselines.common import backend
 from baselines.common.errors import UserTypeError
 from baselines.common.layers import dense
 from baselines.common.model import Model, build_network
+from baselines.common.normalizer import Normalizer, make_normalizer
 
 
 class Critic(keras.layers.Layer):
@@ -45,6 +46,19 @@ class Critic(keras.layers.Layer):
             features = self.network(ops.concatenate([obs, actions], axis=-1))
         return self.value(features)[:, 0]
 
+    def weight_decay(self):
+        """Returns half the sum of all squared weights but biases and the last layer's.
+
+        The gradient of that is the weights themselves (Lillicrap et al. 2016).
+        """
+        last = {id(v) for v in self.value.variables}
+        kernels = [
+            v
+            for v in self.trainable_variables
+            if len(v.shape) > 1 and id(v) not in last
+        ]
+        return 0.5 * sum(ops.sum(ops.square(v)) for v in kernels)
+
 
 class ActorCritic(Model):
     """A policy π(a|s) and some action values, each with a network of its own.
@@ -55,6 +69,10 @@ class ActorCritic(Model):
         network: function that builds each network, or a name in ``common/models.py``.
         distribution: of actions, such as ``SquashedGaussian`` or ``Deterministic``.
         num_critics: how many action values.
+        normalize_observations: whether to subtract the running mean of float
+            observations and divide by their running deviation (``observe``).
+        normalize_returns: whether the critics' outputs are values minus the running
+            mean of returns, divided by their running deviation (``observe_returns``).
         seed: of the generator that acting draws from.
         algorithm: name of the module that trains it; saved with the model.
 
@@ -72,11 +90,18 @@ class ActorCritic(Model):
         network,
         distribution,
         num_critics=2,
+        normalize_observations=False,
+        normalize_returns=False,
         seed=None,
         algorithm=None,
     ):
         super().__init__(observation_space, action_space, seed, algorithm)
         self.distribution = distribution
+        if normalize_observations:
+            self.parts["normalizer"] = make_normalizer(observation_space)
+        if normalize_returns:
+            self.parts["returns"] = Normalizer()
+            self.parts["returns"].build((None,))
         self.parts["network"] = build_network(network)
         if hasattr(self.parts["network"], "state_size"):
             raise UserTypeError(
@@ -111,14 +136,52 @@ class ActorCritic(Model):
         """The trained variables of the action values."""
         return [v for critic in self.critics for v in critic.trainable_variables]
 
+    def inputs(self, obs):
+        """Returns what networks are given for observations as they come."""
+        obs = self.scale(obs)
+        return self.parts["normalizer"](obs) if "normalizer" in self.parts else obs
+
     def policy(self, obs):
         """Returns parameters [B, P] of π(·|s) for observations as they come."""
-        return self.parts["pi"](self.parts["network"](self.scale(obs)))
+        return self.parts["pi"](self.parts["network"](self.inputs(obs)))
 
     def values(self, obs, actions):
         """Returns what each critic says, [critics, B]."""
-        obs = self.scale(obs)
-        return ops.stack([critic(obs, actions) for critic in self.critics])
+        obs = self.inputs(obs)
+        values = ops.stack([critic(obs, actions) for critic in self.critics])
+        if "returns" in self.parts:
+            values = self.parts["returns"].mean + self.deviation_of_returns * values
+        return values
+
+    @property
+    def deviation_of_returns(self):
+        """What critics' outputs are multiplied by; 1 unless returns are normalised."""
+        return self.parts["returns"].deviation if "returns" in self.parts else 1.0
+
+    def observe(self, obs) -> None:
+        """Updates the statistics of observations, if any, by a batch [B, ...]."""
+        if "normalizer" in self.parts:
+            self.parts["normalizer"].update(obs)
+
+    def observe_returns(self, returns) -> None:
+        """Updates the statistics of returns, if any, and leaves all values as they are.
+
+        Pop-Art: van Hasselt et al. 2016, "Learning values across many orders of
+        magnitude", equation 4.
+
+        Args:
+            returns: an array of any shape.
+        """
+        if "returns" not in self.parts:
+            return
+        moments = self.parts["returns"]
+        mean, deviation = np.asarray(moments.mean), np.asarray(moments.deviation)
+        moments.update(np.ravel(returns))
+        ratio = deviation / moments.deviation
+        shift = (mean - moments.mean) / moments.deviation
+        for critic in self.critics:
+            critic.value.kernel.assign(critic.value.kernel * ratio)
+            critic.value.bias.assign(critic.value.bias * ratio + shift)
 
     def step(self, obs, S=None, M=None, deterministic=False):
         """Chooses an action for each observation.

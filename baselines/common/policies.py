@@ -1,17 +1,15 @@
 """A policy and its value function: network, heads, acting."""
 
-import keras
 import numpy as np
-from gymnasium import spaces
 from keras import ops
 
 from baselines.common import backend
 from baselines.common.distributions import make_distribution
-from baselines.common.errors import UserTypeError, UserValueError
+from baselines.common.errors import UserValueError
 from baselines.common.layers import dense
 from baselines.common.lazy import names_of
 from baselines.common.model import Model, build_network, check_separate
-from baselines.common.running_moments import RunningMoments
+from baselines.common.normalizer import make_normalizer
 
 __getattr__ = names_of(__name__)
 
@@ -186,48 +184,3 @@ class Policy(Model):
             shape = self.observation_space.shape
             obs = np.asarray(obs).reshape(-1, *shape)
             self.parts["normalizer"].update(obs)
-
-
-class Normalizer(keras.layers.Layer):
-    """Subtracts the running mean, divides by the running deviation, clips at 10.
-
-    Training has to use the statistics that acting used: algorithms update them with a
-    rollout after they have trained on it. So the first rollout is not normalised, where
-    OpenAI Baselines' wrapper updates them with each step before the policy sees it.
-
-    Its statistics are variables that are not trained, so that they are saved and
-    loaded with the model.
-    """
-
-    def build(self, input_shape):
-        for name, shape, initial in (
-            ("mean", input_shape[1:], "zeros"),
-            ("var", input_shape[1:], "ones"),
-            ("count", (), "zeros"),
-        ):
-            weight = self.add_weight(
-                shape=shape, initializer=initial, trainable=False, name=name
-            )
-            setattr(self, name, weight)
-
-    def call(self, x):
-        return ops.clip((x - self.mean) / ops.sqrt(self.var + 1e-8), -10.0, 10.0)
-
-    def update(self, batch) -> None:
-        """Updates the statistics with a batch [B, ...]."""
-        moments = RunningMoments()
-        weights = {name: getattr(self, name) for name in ("mean", "var", "count")}
-        moments.set_state({k: np.asarray(w) for k, w in weights.items()})
-        moments.update(batch)
-        for name, weight in weights.items():
-            weight.assign(getattr(moments, name))
-
-
-def make_normalizer(space) -> Normalizer:
-    """Returns a Normalizer; raises UserTypeError unless ``space`` is a float Box."""
-    if not (isinstance(space, spaces.Box) and np.issubdtype(space.dtype, np.floating)):
-        raise UserTypeError(
-            "normalize_observations is for a Box of floats; the observation space is "
-            f"{space}"
-        )
-    return Normalizer()

@@ -1,0 +1,60 @@
+"""The first stage of models that normalise what they are given."""
+
+import keras
+import numpy as np
+from gymnasium import spaces
+from keras import ops
+
+from baselines.common.errors import UserTypeError
+from baselines.common.running_moments import RunningMoments
+
+
+class Normalizer(keras.layers.Layer):
+    """Subtracts the running mean, divides by the running deviation, clips at 10.
+
+    On policy, training has to use the statistics that acting used: algorithms update
+    them with a rollout after they have trained on it. So the first rollout is not
+    normalised, where OpenAI Baselines' wrapper updates them with each step before the
+    policy sees it.
+
+    Its statistics are variables that are not trained, so that they are saved and
+    loaded with the model.
+    """
+
+    def build(self, input_shape):
+        for name, shape, initial in (
+            ("mean", input_shape[1:], "zeros"),
+            ("var", input_shape[1:], "ones"),
+            ("count", (), "zeros"),
+        ):
+            weight = self.add_weight(
+                shape=shape, initializer=initial, trainable=False, name=name
+            )
+            setattr(self, name, weight)
+
+    def call(self, x):
+        return ops.clip((x - self.mean) / self.deviation, -10.0, 10.0)
+
+    @property
+    def deviation(self):
+        """The running deviation, 1 at first."""
+        return ops.sqrt(self.var + 1e-8)
+
+    def update(self, batch) -> None:
+        """Updates the statistics with a batch [B, ...]."""
+        moments = RunningMoments()
+        weights = {name: getattr(self, name) for name in ("mean", "var", "count")}
+        moments.set_state({k: np.asarray(w) for k, w in weights.items()})
+        moments.update(batch)
+        for name, weight in weights.items():
+            weight.assign(getattr(moments, name))
+
+
+def make_normalizer(space) -> Normalizer:
+    """Returns a Normalizer; raises UserTypeError unless ``space`` is a float Box."""
+    if not (isinstance(space, spaces.Box) and np.issubdtype(space.dtype, np.floating)):
+        raise UserTypeError(
+            "normalize_observations is for a Box of floats; the observation space is "
+            f"{space}"
+        )
+    return Normalizer()
