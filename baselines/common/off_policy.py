@@ -6,6 +6,7 @@ import os
 import numpy as np
 from gymnasium import spaces
 
+from baselines import logger
 from baselines.common.episodes import ResultCollector
 from baselines.common.prioritized_replay import PrioritizedReplayBuffer
 from baselines.common.replay_buffer import ReplayBuffer
@@ -152,6 +153,24 @@ class Player:
         self.num_timesteps = state["num_timesteps"]
         set_generator(self.space.np_random, state["generator"])
         self.counts = state["counts"].copy()
+
+
+def warn_if_untrained(learning_starts, total_timesteps) -> None:
+    """Says so if training ends before the first optimiser step."""
+    if 0 < total_timesteps <= learning_starts:
+        logger.warn(
+            f"nothing will be trained: learning_starts is {learning_starts}, and "
+            f"total_timesteps (num_timesteps) is {total_timesteps}"
+        )
+
+
+def warn_if_no_row(run, print_freq) -> None:
+    """Says so if a run had too few episodes for a row of the log."""
+    if run.total_timesteps and run.episodes.count < print_freq:
+        logger.warn(
+            f"no row was logged: {run.episodes.count} episodes ended (as a Monitor "
+            f"reports them), and print_freq is {print_freq}"
+        )
 
 
 def old_names(run) -> dict:

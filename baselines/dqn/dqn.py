@@ -10,7 +10,6 @@ import numpy as np
 from gymnasium import spaces
 from keras import ops
 
-from baselines import logger
 from baselines.common import arguments as arg
 from baselines.common import backend
 from baselines.common.algorithm import algorithm
@@ -21,6 +20,8 @@ from baselines.common.off_policy import (
     exploration,
     make_memory,
     old_names,
+    warn_if_no_row,
+    warn_if_untrained,
 )
 from baselines.common.optimizers import Adam
 from baselines.common.q_function import QFunction
@@ -221,11 +222,7 @@ def learn(
         last_metrics=last_metrics,
     )
     with run.start(1, model, **parts):
-        if 0 < total_timesteps <= learning_starts:
-            logger.warn(
-                f"nothing will be trained: learning_starts is {learning_starts}, and "
-                f"total_timesteps (num_timesteps) is {total_timesteps}"
-            )
+        warn_if_untrained(learning_starts, total_timesteps)
         for _, num_timesteps in run.updates():
             model.epsilon = exploration(
                 run.previous_timesteps, exploration_steps, final_epsilon
@@ -258,9 +255,5 @@ def learn(
     model.epsilon = None
     if total_timesteps:
         best.restore()
-        if run.episodes.count < print_freq:
-            logger.warn(
-                f"no row was logged: {run.episodes.count} episodes ended (as a Monitor "
-                f"reports them), and print_freq is {print_freq}"
-            )
+        warn_if_no_row(run, print_freq)
     return model
