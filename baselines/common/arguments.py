@@ -18,6 +18,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from annotated_types import Ge, Gt, Interval
 
+from baselines.common.action_noise import check_noise
 from baselines.common.errors import (
     UserError,
     UserTypeError,
@@ -276,6 +277,15 @@ BatchSize = Annotated[Count, Batch, "transitions in an optimiser step"]
 LearningStarts = Annotated[CountOrZero, "agent steps before the first optimiser step"]
 TrainFreq = Annotated[
     Count, "agent steps, over all environments, to each optimiser step"
+]
+NoiseType = Annotated[
+    str,
+    check_noise,
+    "noise on actions, such as normal_0.2, ou_0.2 (Ornstein-Uhlenbeck) or none; the "
+    "number is its deviation, in half widths of the actions' range",
+]
+TargetRate = Annotated[
+    Fraction, "share of the distance that target networks move in an optimiser step"
 ]
 NStep = Annotated[
     Count, "most rewards in a return before it is continued by a value (Sutton 1988)"

@@ -23,7 +23,9 @@ class PrioritizedReplayBuffer(ReplayBuffer):
 
     other_bytes = ReplayBuffer.other_bytes + 8  # and its priority
 
-    def __init__(self, *arguments, alpha, beta, beta_iters, eps, **keywords):
+    def __init__(
+        self, *arguments, beta_iters, alpha=0.6, beta=0.4, eps=1e-6, **keywords
+    ):
         super().__init__(*arguments, **keywords)
         self.alpha = alpha
         self.beta = beta

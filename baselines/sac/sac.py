@@ -1,0 +1,182 @@
+"""Soft actor-critic (SAC), with two critics and a learned temperature.
+
+Haarnoja et al. 2018, "Soft Actor-Critic Algorithms and Applications".
+"""
+
+import math
+from typing import Annotated
+
+import keras
+import numpy as np
+from gymnasium import spaces
+from keras import ops
+
+from baselines.common import arguments as arg
+from baselines.common.actor_critic import ActorCritic
+from baselines.common.algorithm import algorithm
+from baselines.common.distributions import SquashedGaussian
+from baselines.common.off_policy import (
+    LastMetrics,
+    Player,
+    make_memory,
+    warn_if_no_row,
+    warn_if_untrained,
+)
+from baselines.common.optimizers import Adam
+from baselines.common.updates import Step, make_update, move_towards
+
+
+def sac_targets(values, neglogps, alpha, returns, discounts):
+    """Returns the targets of action values, [B], constants.
+
+    R + γ^n (min_i Q_i(s', a') - α log π(a'|s')), with a' drawn from π. Equations 5 and
+    6, where the entropies of the steps within R are left out.
+
+    Args:
+        values: [critics, B] Q(s', a') of the target critics
+        neglogps: [B] -log π(a'|s')
+        alpha: α, the temperature
+        returns: [B] R, the discounted rewards of n steps
+        discounts: [B] γ^n, 0 where the episode had ended
+    """
+    soft = ops.min(values, axis=0) + alpha * neglogps
+    return ops.stop_gradient(returns + discounts * soft)
+
+
+class Temperature(keras.layers.Layer):
+    """Holds log α, which begins at 0, as a variable that is saved with the model."""
+
+    def __init__(self):
+        super().__init__()
+        self.log = self.add_weight(shape=(), initializer="zeros", name="log")
+
+
+@algorithm(actions=[spaces.Box])
+def learn(
+    run,
+    *,
+    env: arg.Env,
+    network: arg.Network,
+    seed: arg.Seed = None,
+    total_timesteps: arg.Timesteps = 1_000_000,
+    lr: Annotated[arg.NonNegative, "learning rate of Adam, of all parts"] = 3e-4,
+    ent_coef: Annotated[
+        arg.Positive | None,
+        "temperature alpha, the weight of the entropy; None to learn it",
+    ] = None,
+    target_entropy: Annotated[
+        float | None,
+        "entropy, in nats, that a learned temperature aims at; None for minus the "
+        "number of a step's actions",
+    ] = None,
+    buffer_size: arg.BufferSize = 1_000_000,
+    batch_size: arg.BatchSize = 256,
+    train_freq: arg.TrainFreq = 1,
+    learning_starts: arg.LearningStarts = 1000,
+    gamma: arg.Gamma = 0.99,
+    tau: arg.TargetRate = 0.005,
+    n_step: arg.NStep = 1,
+    prioritized_replay: arg.PrioritizedReplay = False,
+    normalize_observations: arg.NormalizeObservations = False,
+    print_freq: arg.PrintFreq = 10,
+    callback: arg.Callback = None,
+) -> ActorCritic:
+    """Trains a stochastic policy by SAC and returns it.
+
+    The environments step while the optimiser trains on what is in memory by then.
+    """
+    obs_space, pi = env.observation_space, SquashedGaussian(env.action_space)
+
+    def make_model():
+        model = ActorCritic(
+            obs_space,
+            env.action_space,
+            network,
+            pi,
+            normalize_observations=normalize_observations,
+            seed=seed,
+            algorithm=__name__,
+        )
+        model.parts["temperature"] = Temperature()
+        return model
+
+    model, target = make_model(), make_model()
+    run.load(model, target)
+    log_alpha = model.parts["temperature"].log
+    if ent_coef is not None:
+        log_alpha.assign(math.log(ent_coef))
+    if target_entropy is None:
+        target_entropy = -pi.num_actions
+
+    def sample(obs, noise):
+        return pi.sample_with_neglogp(model.policy(obs), noise)
+
+    def critic_loss(slices):
+        batch, noise = slices
+        next_actions, neglogps = sample(batch.next_obs, noise[0])
+        targets = sac_targets(
+            target.values(batch.next_obs, next_actions),
+            neglogps,
+            ops.exp(log_alpha),
+            batch.returns,
+            batch.discounts,
+        )
+        errors = model.values(batch.obs, batch.actions) - targets
+        loss = 0.5 * ops.sum(ops.mean(batch.weights * ops.square(errors), axis=1))
+        priorities = ops.mean(ops.abs(errors), axis=0)
+        return loss, {"critic_loss": loss, "priorities": priorities}
+
+    def policy_loss(slices):
+        batch, noise = slices
+        actions, neglogps = sample(batch.obs, noise[1])
+        values = ops.min(model.values(batch.obs, actions), axis=0)
+        alpha, entropy = ops.stop_gradient(ops.exp(log_alpha)), ops.mean(neglogps)
+        loss = -ops.mean(values) - alpha * entropy
+        metrics = {"policy_loss": loss, "policy_entropy": entropy, "alpha": alpha}
+        # In the same step, as it does not depend on the policy's variables.
+        excess = ops.stop_gradient(entropy - target_entropy)
+        return loss + log_alpha * excess, metrics
+
+    learned = [] if ent_coef is not None else [log_alpha]
+    critic_optimizer, policy_optimizer = Adam(), Adam()
+    update = make_update(
+        Step(critic_loss, critic_optimizer, model.critic_variables),
+        Step(policy_loss, policy_optimizer, [*model.policy_variables, *learned]),
+        variables=[*model.variables, *target.variables],
+        after=lambda: move_towards(
+            target.critic_variables, model.critic_variables, tau
+        ),
+        scan=True,
+    )
+    memory = make_memory(
+        env,
+        buffer_size if total_timesteps else 1,
+        seed,
+        dict(beta_iters=max(total_timesteps, 1)) if prioritized_replay else None,
+        n_step=n_step,
+        gamma=gamma,
+    )
+    player = Player(env, model, memory, model.act, learning_starts, seed)
+    last_metrics = LastMetrics()
+    untrained_until = max(learning_starts, env.num_envs)  # Something is in memory then.
+    parts = dict(target=target, memory=memory, player=player, last_metrics=last_metrics)
+    parts |= dict(critic_optimizer=critic_optimizer, policy_optimizer=policy_optimizer)
+    with run.start(1, model, **parts):
+        warn_if_untrained(learning_starts, total_timesteps)
+        for _, num_timesteps in run.updates():
+            player.step_async()
+            if count := run.due(train_freq, after=untrained_until):
+                batches = memory.sample(count, batch_size)
+                noise = pi.noise(model.rng, count * 2 * batch_size)
+                noise = noise.reshape(count, 2, batch_size, -1)
+                metrics = update(np.float32(lr), (batches, noise))
+                memory.update_priorities(batches.indices, metrics.pop("priorities"))
+                last_metrics.values = metrics
+            run.add_episodes(player.step_wait())
+            for each in model, target:
+                each.observe(player.obs)
+            if run.episodes_due(print_freq):
+                run.log(last_metrics.values, episodes=run.episodes.count)
+            run.stop = callback is not None and callback(locals(), globals())
+    warn_if_no_row(run, print_freq)
+    return model
