@@ -1,0 +1,26 @@
+"""What a kind of environment changes in the defaults of ``learn()``.
+
+A function for each environment type. All keys are arguments of ``learn()`` or of the
+network.
+"""
+
+
+def mujoco():
+    # Of the code of Fujimoto et al. 2018.
+    return dict(
+        network="mlp",
+        num_layers=2,
+        num_hidden=256,
+        activation="relu",
+        learning_starts=25_000,
+    )
+
+
+def classic_control():
+    # The same, with fewer random actions: episodes of Pendulum have 200 steps.
+    return dict(mujoco(), learning_starts=1000)
+
+
+def small():
+    """Settings for tests: short updates, and rows often."""
+    return dict(learning_starts=100, buffer_size=1000, batch_size=32, print_freq=1)

@@ -1,0 +1,167 @@
+"""Twin delayed deep deterministic policy gradient (TD3).
+
+Fujimoto et al. 2018, "Addressing Function Approximation Error in Actor-Critic Methods".
+"""
+
+import functools
+from typing import Annotated
+
+import keras
+import numpy as np
+from gymnasium import spaces
+from keras import ops
+
+from baselines.common import arguments as arg
+from baselines.common.action_noise import ActionNoise
+from baselines.common.actor_critic import ActorCritic
+from baselines.common.algorithm import algorithm
+from baselines.common.distributions import Deterministic
+from baselines.common.off_policy import (
+    LastMetrics,
+    Player,
+    make_memory,
+    warn_if_no_row,
+    warn_if_untrained,
+)
+from baselines.common.optimizers import Adam
+from baselines.common.updates import Step, make_update, move_towards
+
+
+def td3_targets(values, returns, discounts):
+    """Returns the targets of action values, [B], constants.
+
+    R + γ^n min_i Q_i(s', a'). Equation 10.
+
+    Args:
+        values: [critics, B] Q(s', a') of the target critics
+        returns: [B] R, the discounted rewards of n steps
+        discounts: [B] γ^n, 0 where the episode had ended
+    """
+    return ops.stop_gradient(returns + discounts * ops.min(values, axis=0))
+
+
+@algorithm(actions=[spaces.Box])
+def learn(
+    run,
+    *,
+    env: arg.Env,
+    network: arg.Network,
+    seed: arg.Seed = None,
+    total_timesteps: arg.Timesteps = 1_000_000,
+    lr: Annotated[arg.NonNegative, "learning rate of Adam, of all parts"] = 3e-4,
+    policy_delay: Annotated[
+        arg.Count,
+        "optimiser steps of the critics to each of the policy and the targets",
+    ] = 2,
+    target_noise: Annotated[
+        arg.NonNegative,
+        "deviation of the noise on the target's actions, in half widths of their range",
+    ] = 0.2,
+    target_noise_clip: Annotated[arg.NonNegative, "where that noise is cut off"] = 0.5,
+    noise_type: arg.NoiseType = "normal_0.1",
+    buffer_size: arg.BufferSize = 1_000_000,
+    batch_size: arg.BatchSize = 256,
+    train_freq: arg.TrainFreq = 1,
+    learning_starts: arg.LearningStarts = 1000,
+    gamma: arg.Gamma = 0.99,
+    tau: arg.TargetRate = 0.005,
+    n_step: arg.NStep = 1,
+    prioritized_replay: arg.PrioritizedReplay = False,
+    normalize_observations: arg.NormalizeObservations = False,
+    print_freq: arg.PrintFreq = 10,
+    callback: arg.Callback = None,
+) -> ActorCritic:
+    """Trains a deterministic policy by TD3 and returns it.
+
+    The environments step while the optimiser trains on what is in memory by then.
+    """
+    pi = Deterministic(env.action_space)
+    model, target = (
+        ActorCritic(
+            env.observation_space,
+            env.action_space,
+            network,
+            pi,
+            normalize_observations=normalize_observations,
+            seed=seed,
+            algorithm=__name__,
+        )
+        for _ in range(2)
+    )
+    run.load(model, target)
+    low, high = env.action_space.low, env.action_space.high
+
+    def critic_loss(i, slices):
+        batch, noise = keras.tree.map_structure(lambda x: x[i], slices)
+        noise = ops.clip(target_noise * noise, -target_noise_clip, target_noise_clip)
+        next_actions = pi.mode(target.policy(batch.next_obs)) + pi.half_width * noise
+        next_values = target.values(batch.next_obs, ops.clip(next_actions, low, high))
+        targets = td3_targets(next_values, batch.returns, batch.discounts)
+        errors = model.values(batch.obs, batch.actions) - targets
+        loss = ops.sum(ops.mean(batch.weights * ops.square(errors), axis=1))
+        priorities = ops.mean(ops.abs(errors), axis=0)
+        return loss, {"critic_loss": loss, f"priorities_{i}": priorities}
+
+    def policy_loss(slices):
+        obs = slices[0].obs[-1]
+        loss = -ops.mean(model.values(obs, pi.mode(model.policy(obs)))[0])
+        return loss, {"policy_loss": loss}
+
+    critic_optimizer, policy_optimizer = Adam(), Adam()
+    update = make_update(
+        *(
+            Step(
+                functools.partial(critic_loss, i),
+                critic_optimizer,
+                model.critic_variables,
+            )
+            for i in range(policy_delay)
+        ),
+        Step(policy_loss, policy_optimizer, model.policy_variables),
+        variables=[*model.variables, *target.variables],
+        after=lambda: move_towards(
+            target.trainable_variables, model.trainable_variables, tau
+        ),
+        scan=True,
+    )
+    noise = ActionNoise(noise_type, env, seed)
+    memory = make_memory(
+        env,
+        buffer_size if total_timesteps else 1,
+        seed,
+        dict(beta_iters=max(total_timesteps, 1)) if prioritized_replay else None,
+        n_step=n_step,
+        gamma=gamma,
+    )
+    player = Player(
+        env, model, memory, lambda obs: noise.add(model.act(obs)), learning_starts, seed
+    )
+    last_metrics = LastMetrics()
+    untrained_until = max(learning_starts, env.num_envs)  # Something is in memory then.
+    parts = dict(target=target, memory=memory, player=player, last_metrics=last_metrics)
+    parts |= dict(critic_optimizer=critic_optimizer, policy_optimizer=policy_optimizer)
+    with run.start(1, model, **parts, noise=noise):
+        warn_if_untrained(learning_starts, total_timesteps)
+        for _, num_timesteps in run.updates():
+            player.step_async()
+            if count := run.due(policy_delay * train_freq, after=untrained_until):
+                batches = memory.sample(count * policy_delay, batch_size)
+                drawn = model.rng.standard_normal(batches.actions.shape, np.float32)
+                slices = keras.tree.map_structure(
+                    lambda x: x.reshape(count, policy_delay, *x.shape[1:]),
+                    (batches, drawn),
+                )
+                metrics = update(np.float32(lr), slices)
+                priorities = [
+                    metrics.pop(f"priorities_{i}") for i in range(policy_delay)
+                ]
+                memory.update_priorities(batches.indices, np.stack(priorities, axis=1))
+                last_metrics.values = metrics
+            run.add_episodes(player.step_wait())
+            for each in model, target:
+                each.observe(player.obs)
+            if run.episodes_due(print_freq):
+                run.log(last_metrics.values, episodes=run.episodes.count)
+            run.stop = callback is not None and callback(locals(), globals())
+    warn_if_no_row(run, print_freq)
+    return model
