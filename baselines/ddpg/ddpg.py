@@ -1,0 +1,173 @@
+"""Deep deterministic policy gradient (DDPG).
+
+Lillicrap et al. 2016, "Continuous control with deep reinforcement learning".
+"""
+
+from typing import Annotated
+
+from gymnasium import spaces
+from keras import ops
+
+from baselines.common import arguments as arg
+from baselines.common.action_noise import ActionNoise
+from baselines.common.actor_critic import ActorCritic
+from baselines.common.algorithm import algorithm
+from baselines.common.distributions import Deterministic
+from baselines.common.off_policy import (
+    LastMetrics,
+    Player,
+    make_memory,
+    warn_if_no_row,
+    warn_if_untrained,
+)
+from baselines.common.optimizers import Adam
+from baselines.common.updates import Step, make_update, move_towards
+
+
+def ddpg_targets(values, returns, discounts):
+    """Returns the targets of action values, [B], constants.
+
+    R + γ^n Q(s', π(s')). Algorithm 1.
+
+    Args:
+        values: [B] Q(s', π(s')) of the target networks
+        returns: [B] R, the discounted rewards of n steps
+        discounts: [B] γ^n, 0 where the episode had ended
+    """
+    return ops.stop_gradient(returns + discounts * values)
+
+
+@algorithm(actions=[spaces.Box])
+def learn(
+    run,
+    *,
+    env: arg.Env,
+    network: arg.Network,
+    seed: arg.Seed = None,
+    total_timesteps: arg.Timesteps = 1_000_000,
+    actor_lr: Annotated[arg.NonNegative, "learning rate of the policy's Adam"] = 1e-4,
+    critic_lr: Annotated[arg.NonNegative, "learning rate of the critic's Adam"] = 1e-3,
+    nb_rollout_steps: Annotated[
+        arg.Count,
+        "agent steps, over all environments, from one block of optimiser steps to the "
+        "next",
+    ] = 100,
+    nb_train_steps: Annotated[arg.Count, "optimiser steps in a block"] = 50,
+    noise_type: arg.NoiseType = "normal_0.2",
+    random_eps: Annotated[
+        arg.Probability, "probability of an action that is drawn uniformly instead"
+    ] = 0.0,
+    critic_l2_reg: Annotated[
+        arg.NonNegative,
+        "weight of half the critic's squared weights, without those of its last layer",
+    ] = 1e-2,
+    action_l2: Annotated[
+        arg.NonNegative,
+        "weight of the squared actions, in half widths of their range, in the policy's "
+        "loss",
+    ] = 0.0,
+    clip_norm: Annotated[
+        arg.Positive | None,
+        "largest norm of the gradient of each variable; None for no limit",
+    ] = None,
+    buffer_size: arg.BufferSize = 1_000_000,
+    batch_size: arg.BatchSize = 64,
+    learning_starts: arg.LearningStarts = 0,
+    gamma: arg.Gamma = 0.99,
+    tau: arg.TargetRate = 0.01,
+    n_step: arg.NStep = 1,
+    prioritized_replay: arg.PrioritizedReplay = False,
+    normalize_observations: arg.NormalizeObservations = False,
+    normalize_returns: Annotated[
+        bool,
+        "whether the critic learns values minus the running mean of its targets, "
+        "divided by their running deviation (Pop-Art, van Hasselt et al. 2016)",
+    ] = False,
+    print_freq: arg.PrintFreq = 10,
+    callback: arg.Callback = None,
+) -> ActorCritic:
+    """Trains a deterministic policy by DDPG and returns it.
+
+    The environments step while the optimiser trains on what is in memory by then.
+    """
+    pi = Deterministic(env.action_space)
+    model, target = (
+        ActorCritic(
+            env.observation_space,
+            env.action_space,
+            network,
+            pi,
+            1,
+            normalize_observations,
+            normalize_returns,
+            seed,
+            __name__,
+        )
+        for _ in range(2)
+    )
+    run.load(model, target)
+
+    def critic_loss(batch):
+        next_actions = pi.mode(target.policy(batch.next_obs))
+        next_values = target.values(batch.next_obs, next_actions)[0]
+        targets = ddpg_targets(next_values, batch.returns, batch.discounts)
+        errors = model.values(batch.obs, batch.actions)[0] - targets
+        squares = ops.square(errors / model.deviation_of_returns)
+        loss = ops.mean(batch.weights * squares)
+        metrics = {"critic_loss": loss, "targets": targets}
+        metrics["priorities"] = ops.abs(errors)
+        return loss + critic_l2_reg * model.critics[0].weight_decay(), metrics
+
+    def policy_loss(batch):
+        actions = pi.mode(model.policy(batch.obs))
+        squares = ops.mean(ops.square((actions - pi.middle) / pi.half_width))
+        loss = action_l2 * squares - ops.mean(model.values(batch.obs, actions)[0])
+        return loss, {"policy_loss": loss}
+
+    critic_optimizer = Adam(critic_lr, clipnorm=clip_norm)
+    policy_optimizer = Adam(actor_lr, clipnorm=clip_norm)
+    update = make_update(
+        Step(critic_loss, critic_optimizer, model.critic_variables),
+        Step(policy_loss, policy_optimizer, model.policy_variables),
+        variables=[*model.variables, *target.variables],
+        after=lambda: move_towards(
+            target.trainable_variables, model.trainable_variables, tau
+        ),
+        scan=True,
+    )
+    noise = ActionNoise(noise_type, env, seed, random_eps)
+    memory = make_memory(
+        env,
+        buffer_size if total_timesteps else 1,
+        seed,
+        dict(beta_iters=max(total_timesteps, 1)) if prioritized_replay else None,
+        n_step=n_step,
+        gamma=gamma,
+    )
+    player = Player(
+        env, model, memory, lambda obs: noise.add(model.act(obs)), learning_starts, seed
+    )
+    last_metrics = LastMetrics()
+    untrained_until = max(learning_starts, env.num_envs)  # Something is in memory then.
+    parts = dict(target=target, memory=memory, player=player, last_metrics=last_metrics)
+    parts |= dict(critic_optimizer=critic_optimizer, policy_optimizer=policy_optimizer)
+    with run.start(1, model, **parts, noise=noise):
+        warn_if_untrained(learning_starts, total_timesteps)
+        for _, num_timesteps in run.updates():
+            player.step_async()
+            if blocks := run.due(nb_rollout_steps, after=untrained_until):
+                batches = memory.sample(blocks * nb_train_steps, batch_size)
+                metrics = update(None, batches)
+                memory.update_priorities(batches.indices, metrics.pop("priorities"))
+                targets = metrics.pop("targets")
+                for each in model, target:
+                    each.observe_returns(targets)
+                last_metrics.values = metrics
+            run.add_episodes(player.step_wait())
+            for each in model, target:
+                each.observe(player.obs)
+            if run.episodes_due(print_freq):
+                run.log(last_metrics.values, episodes=run.episodes.count)
+            run.stop = callback is not None and callback(locals(), globals())
+    warn_if_no_row(run, print_freq)
+    return model

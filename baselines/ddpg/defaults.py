@@ -1,0 +1,42 @@
+"""What a kind of environment changes in the defaults of ``learn()``.
+
+A function for each environment type. All keys are arguments of ``learn()`` or of the
+network.
+"""
+
+
+def mujoco():
+    # "Our DDPG" of Fujimoto et al. 2018, with networks and batches as in td3. OpenAI
+    # Baselines had no defaults beside those of ``learn()``.
+    return dict(
+        network="mlp",
+        num_layers=2,
+        num_hidden=256,
+        activation="relu",
+        actor_lr=1e-3,
+        critic_lr=1e-3,
+        critic_l2_reg=0.0,
+        nb_rollout_steps=1,
+        nb_train_steps=1,
+        noise_type="normal_0.1",
+        batch_size=256,
+        learning_starts=25_000,
+        tau=0.005,
+    )
+
+
+def classic_control():
+    # The same, with fewer random actions: episodes of Pendulum have 200 steps.
+    return dict(mujoco(), learning_starts=1000)
+
+
+def small():
+    """Settings for tests: short updates, and rows often."""
+    return dict(
+        learning_starts=100,
+        buffer_size=1000,
+        batch_size=32,
+        nb_rollout_steps=8,
+        nb_train_steps=4,
+        print_freq=1,
+    )
