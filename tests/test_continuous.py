@@ -1,0 +1,202 @@
+"""DDPG, TD3 and SAC: targets, noise, normalisation, Pendulum."""
+
+import keras
+import numpy as np
+import pytest
+from gymnasium import spaces
+from toy_envs import CounterEnv
+
+from baselines import ddpg, logger, sac, td3
+from baselines.common.action_noise import ActionNoise
+from baselines.common.actor_critic import ActorCritic, Critic
+from baselines.common.discovery import find_algorithm, find_defaults, import_learn
+from baselines.common.distributions import Deterministic
+from baselines.common.envs import make_vec_env
+from baselines.common.errors import UserValueError
+from baselines.common.evaluation import evaluate
+from baselines.common.saving.states import DamagedState
+from baselines.common.vec_env import DummyVecEnv
+from baselines.ddpg.ddpg import ddpg_targets
+from baselines.sac.sac import sac_targets
+from baselines.td3.td3 import td3_targets
+
+BOX = spaces.Box(np.float32([-1, -2]), np.float32([1, 6]))
+VECTOR = spaces.Box(-10, 10, (3,), np.float32)
+RETURNS = np.float32([1.0, 2.0])
+DISCOUNTS = np.float32([0.5, 0.0])  # The second transition is an episode's last.
+
+
+@pytest.fixture(autouse=True)
+def no_log():
+    with logger.scoped_configure(None, []):
+        yield
+
+
+class Pushed(CounterEnv):
+    """A CounterEnv with continuous actions."""
+
+    action_space = BOX
+
+
+def make_noise(text, num_env=2, **arguments):
+    return ActionNoise(text, DummyVecEnv([Pushed] * num_env), 0, **arguments)
+
+
+def test_targets():
+    np.testing.assert_allclose(
+        ddpg_targets(np.float32([3, 4]), RETURNS, DISCOUNTS), [2.5, 2.0]
+    )
+    values = np.float32([[3, 4], [1, 5]])  # of two critics
+    np.testing.assert_allclose(td3_targets(values, RETURNS, DISCOUNTS), [1.5, 2.0])
+    # -log π is 2 and 3; at temperature 0.1 the soft values are 1.2 and 4.3.
+    neglogps = np.float32([2, 3])
+    np.testing.assert_allclose(
+        sac_targets(values, neglogps, 0.1, RETURNS, DISCOUNTS), [1.6, 2.0], rtol=1e-6
+    )
+
+
+def test_normal_noise_has_its_deviation_in_half_widths():
+    noise = make_noise("normal_0.5")
+    drawn = np.array([noise.add(np.zeros((2, 2), np.float32)) for _ in range(5000)])
+    np.testing.assert_allclose(drawn.std(axis=(0, 1)), [0.5, 2.0], rtol=0.03)
+    np.testing.assert_allclose(drawn.mean(axis=(0, 1)), 0, atol=0.06)
+    assert drawn.dtype == np.float32
+
+
+def test_ornstein_uhlenbeck_noise():
+    """x' = x - 0.15 · 0.01 x + 0.2 · 0.1 ε, times half widths of 1 and 4."""
+    draws = np.random.default_rng([0, 4])
+    first, second = (draws.standard_normal((2, 2), np.float32) for _ in range(2))
+    noise, actions = make_noise("ou_0.2"), np.zeros((2, 2), np.float32)
+    np.testing.assert_allclose(noise.add(actions), 0.02 * first * [1, 4], rtol=1e-5)
+    expected = 0.9985 * 0.02 * first + 0.02 * second
+    np.testing.assert_allclose(noise.add(actions), expected * [1, 4], 1e-5, 1e-8)
+
+
+def test_noise_can_be_left_out_and_actions_drawn_uniformly():
+    actions = np.ones((2, 2), np.float32)
+    np.testing.assert_array_equal(make_noise("none").add(actions), actions)
+    noise = make_noise("none", random_eps=0.25)
+    drawn = np.array([noise.add(actions) for _ in range(2000)])
+    changed = (drawn != 1).any(axis=-1)
+    assert changed.mean() == pytest.approx(0.25, abs=0.02)
+    np.testing.assert_allclose(drawn[changed].min(axis=0), BOX.low, atol=0.05)
+    np.testing.assert_allclose(drawn[changed].max(axis=0), BOX.high, atol=0.05)
+
+
+def test_noise_goes_on_from_its_state():
+    noise, other = make_noise("ou_1"), make_noise("ou_1")
+    actions = np.zeros((2, 2), np.float32)
+    noise.add(actions)
+    other.set_state(noise.get_state())
+    np.testing.assert_array_equal(noise.add(actions), other.add(actions))
+    with pytest.raises(DamagedState):
+        other.set_state(make_noise("ou_1", num_env=3).get_state())
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["adaptive-param_0.2", "normal", "normal_-1", "ou_nan", "normal_1e999", "0.2"],
+)
+def test_unknown_noise_is_refused(text):
+    with pytest.raises(
+        UserValueError, match="noise_type has to be none, or normal_0.2"
+    ):
+        td3.learn(Pushed(), "mlp", noise_type=text, total_timesteps=0)
+
+
+def make_model(**arguments):
+    pi = Deterministic(BOX)
+    return ActorCritic(VECTOR, BOX, "mlp", pi, 1, seed=0, **arguments)
+
+
+def test_values_stay_when_statistics_of_returns_change():
+    """Pop-Art: of outputs that were right for other statistics."""
+    model = make_model(normalize_returns=True)
+    obs = np.stack([VECTOR.sample() for _ in range(4)])
+    actions = np.stack([BOX.sample() for _ in range(4)])
+    before = np.asarray(model.values(obs, actions))
+    model.observe_returns(np.float32([[90, 110], [90, 110]]))
+    assert float(model.parts["returns"].mean) == 100
+    assert float(model.deviation_of_returns) == pytest.approx(10)
+    np.testing.assert_allclose(model.values(obs, actions), before, atol=1e-4)
+    outputs = np.asarray(model.critics[0](obs, actions))
+    np.testing.assert_allclose(100 + 10 * outputs, before[0], atol=1e-4)
+
+
+def test_weight_decay_is_half_the_squares_but_of_biases_and_the_last_layer():
+    critic = Critic(lambda: keras.Sequential([keras.layers.Dense(3)]))
+    critic(np.ones((1, 2), np.float32), np.ones((1, 2), np.float32))
+    for variable in critic.trainable_variables:
+        variable.assign(2 * np.ones(variable.shape))
+    # One matrix [4, 3] of twos before the values.
+    assert float(critic.weight_decay()) == 0.5 * 12 * 4
+
+
+@pytest.mark.parametrize("learn", [ddpg.learn, td3.learn, sac.learn])
+def test_observations_are_normalised_for_model_and_target_alike(learn):
+    seen = {}
+
+    def callback(local_variables, _):
+        seen.update(local_variables)
+        return local_variables["num_timesteps"] == 60
+
+    env = make_vec_env("Pendulum-v1", num_env=2, seed=0)
+    learn(
+        env,
+        "mlp",
+        normalize_observations=True,
+        learning_starts=20,
+        batch_size=8,
+        callback=callback,
+    )
+    model, target = seen["model"].parts, seen["target"].parts
+    assert float(model["normalizer"].count) == 60
+    for one, other in zip(
+        model["normalizer"].variables, target["normalizer"].variables
+    ):
+        np.testing.assert_array_equal(one, other)
+    stored = seen["memory"].frames[1:31].reshape(-1, 3)
+    np.testing.assert_allclose(model["normalizer"].mean, stored.mean(axis=0), rtol=1e-4)
+
+
+def test_temperature_is_learned_or_fixed():
+    def train(**arguments):
+        env = make_vec_env("Pendulum-v1", num_env=2, seed=0)
+        settings = dict(total_timesteps=200, learning_starts=50, batch_size=8, seed=0)
+        model = sac.learn(env, "mlp", **settings | arguments)
+        return float(np.exp(model.parts["temperature"].log))
+
+    # The entropy begins above -1, so that the temperature falls from 1.
+    assert 0.9 < train() < 0.999
+    assert train(target_entropy=5.0) > 1.001
+    assert train(ent_coef=0.2) == pytest.approx(0.2)
+
+
+def test_policy_is_updated_once_for_policy_delay_updates_of_critics():
+    counts = {}
+
+    def callback(local_variables, _):
+        for name in "critic_optimizer", "policy_optimizer":
+            counts[name] = int(local_variables[name].iterations)
+
+    env = make_vec_env("Pendulum-v1", num_env=2, seed=0)
+    settings = dict(total_timesteps=100, learning_starts=40, batch_size=8)
+    td3.learn(env, "mlp", policy_delay=3, callback=callback, **settings)
+    assert counts == {"critic_optimizer": 60, "policy_optimizer": 20}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("alg", ["ddpg", "td3", "sac"])
+def test_pendulum_better_than_minus_200(alg, seed):
+    """With the defaults of its kind, but for small networks and batches."""
+    learn = import_learn(find_algorithm(alg))
+    settings = find_defaults(find_algorithm(alg), "classic_control")
+    settings |= dict(num_hidden=64, batch_size=64, seed=seed, total_timesteps=10_000)
+    if alg != "ddpg":
+        settings["lr"] = 1e-3
+    env = make_vec_env("Pendulum-v1", num_env=4, seed=seed)
+    model = learn(env, **settings)
+    results = evaluate(model, env, episodes=100, deterministic=True)
+    assert np.mean([result["r"] for result in results]) > -200
