@@ -32,7 +32,7 @@ from baselines.common.saving.files import (
 from baselines.common.saving.json_values import is_regular, read_json
 from baselines.common.saving.states import (
     DamagedState,
-    blank,
+    VariableState,
     check_like,
     refusing_damage,
 )
@@ -98,8 +98,10 @@ class Checkpoints:
         path = data_path(manifest_path)
         save_tensors(path, tensors, metadata)
         files = mpi.gather((os.path.basename(path), file_digest(path)))
+        segments = {}
+        for written in mpi.gather(self.written):
+            segments |= written
         if mpi.rank == 0:
-            segments = {file: self.written[file] for file in self._segment_files()}
             manifest = {"files": dict(files), "segments": segments}
             replace_file(manifest_path, json.dumps(manifest, indent=2).encode())
             with writing(self.folder):
@@ -108,9 +110,9 @@ class Checkpoints:
         mpi.wait()
 
     def _segment_files(self) -> dict:
-        """Returns (part, number) of the segments needed now, by their files' names."""
+        """Returns (part, number) of this rank's segments needed now, by file name."""
         return {
-            f"{name}-{number:012d}.safetensors": (part, number)
+            f"{name}-{number:012d}.{file_ending(mpi.rank)}": (part, number)
             for name, part in self.segmented.items()
             for number in part.segments()
         }
@@ -132,7 +134,7 @@ class Checkpoints:
     def _remove_old(self):
         manifests = list_manifests(self.folder)
         kept = list(filter(is_regular, manifests))[-MAX_CHECKPOINTS:]
-        named = set(self.written)
+        named = set()
         for path in manifests:
             if path not in kept:
                 remove_file(path)
@@ -208,7 +210,7 @@ class Checkpoints:
         if name not in self.segmented:
             return
         named = read_manifest(manifest_path)["segments"]
-        found = {file for file in named if file.rpartition("-")[0] == name}
+        found = {file for file in named if segment_of(file) == (name, mpi.rank)}
         needed = {
             k: v for k, v in self._segment_files().items() if v[0] is self.parts[name]
         }
@@ -225,9 +227,11 @@ class Checkpoints:
         """Raises UserValueError if a segment of a manifest is damaged, or no part's."""
         for file, digest in read_manifest(manifest_path)["segments"].items():
             path = os.path.join(os.path.dirname(manifest_path), file)
-            if file.rpartition("-")[0] not in self.segmented:
+            part, rank = segment_of(file)
+            if part not in self.segmented or rank >= mpi.size:
                 raise damaged_checkpoint(manifest_path, f"it names {file!r:.100}")
-            check_intact(path, digest, manifest_path)
+            if rank == mpi.rank:
+                check_intact(path, digest, manifest_path)
 
     def _check_description(self, path, found):
         for key, expected in self.description.items():
@@ -305,8 +309,7 @@ def read_manifest(path) -> dict:
                 if not re.fullmatch(r"[0-9a-f]{64}", digest):
                     raise ValueError(f"the checksum of {name!r:.100}")
             for name in segments:
-                if not re.fullmatch(r"\w+-\d{12,}\.safetensors", name, re.ASCII):
-                    raise ValueError(f"the name {name!r:.100}")
+                segment_of(name)
     except UserValueError as error:
         raise damaged_checkpoint(path, error) from error
     return manifest
@@ -317,10 +320,24 @@ def damaged_checkpoint(path, what) -> UserValueError:
     return UserValueError(f"the checkpoint {path} is damaged: {what}")
 
 
+def file_ending(rank) -> str:
+    """Returns how the names of a rank's files end."""
+    return f"{rank}.safetensors" if rank else "safetensors"
+
+
+def segment_of(name):
+    """Returns part and rank of a segment by its name; raises ValueError for others."""
+    pattern = r"(\w+)-\d{12,15}\.(?:([1-9]\d{0,8})\.)?safetensors"
+    match = re.fullmatch(pattern, name, re.ASCII)
+    if match is None:
+        raise ValueError(f"the name {name!r:.100}")
+    return match[1], int(match[2] or 0)
+
+
 def data_name(manifest_path, rank) -> str:
     """Returns the name of a rank's file in the checkpoint of a manifest."""
-    end = f"{rank}.safetensors" if rank else "safetensors"
-    return f"{os.path.basename(manifest_path).removesuffix('json')}{end}"
+    stem = os.path.basename(manifest_path).removesuffix("json")
+    return f"{stem}{file_ending(rank)}"
 
 
 def data_path(manifest_path) -> str:
@@ -373,18 +390,3 @@ def find_run_folder(folder) -> str:
     if not os.path.isdir(folder):
         raise UserFileError(f"there is no run to resume in {folder}")
     return folder
-
-
-class VariableState:
-    """The values of Keras variables, as a part of a checkpoint."""
-
-    def __init__(self, variables):
-        self.variables = variables
-
-    def get_state(self) -> list:
-        return [variable.numpy() for variable in self.variables]
-
-    def set_state(self, state) -> None:
-        check_like(state, [blank(x.shape, x.dtype) for x in self.variables])
-        for variable, value in zip(self.variables, state, strict=True):
-            variable.assign(value)

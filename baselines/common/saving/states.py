@@ -123,3 +123,18 @@ def set_generator(rng, state) -> None:
         if state["state"].get("pos", 0) > 624:
             raise ValueError("the position of the generator")
         generator.state = state
+
+
+class VariableState:
+    """The values of Keras variables, as a part of a checkpoint."""
+
+    def __init__(self, variables):
+        self.variables = variables
+
+    def get_state(self) -> list:
+        return [variable.numpy() for variable in self.variables]
+
+    def set_state(self, state) -> None:
+        check_like(state, [blank(x.shape, x.dtype) for x in self.variables])
+        for variable, value in zip(self.variables, state, strict=True):
+            variable.assign(value)
