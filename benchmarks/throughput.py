@@ -243,7 +243,7 @@ class Bench:
         obs, rewards, dones, _ = self.remembered.steps[0]
         actions = np.array([self.env.action_space.sample()] * self.env.num_envs)
         while len(memory) < self.learn_arguments["buffer_size"]:
-            memory.add(actions, rewards, dones, obs, {})
+            memory.add(actions, rewards, dones, obs, {}, [])
         grown, seconds = resident_bytes() - before, []
         for _ in range(100):
             start = time.perf_counter()

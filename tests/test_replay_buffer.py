@@ -8,7 +8,9 @@ import psutil
 import pytest
 from gymnasium import spaces
 
+from baselines.common.envs.goals import Goals
 from baselines.common.errors import UserValueError
+from baselines.common.hindsight_replay import HindsightReplayBuffer
 from baselines.common.machine import available_memory
 from baselines.common.prioritized_replay import PrioritizedReplayBuffer, SumTree
 from baselines.common.replay_buffer import ReplayBuffer
@@ -16,7 +18,22 @@ from baselines.common.replay_buffer import ReplayBuffer
 PIXELS = spaces.Box(0, 255, (5, 4, 8), np.uint8)  # 4 frames of 2 channels
 VECTOR = spaces.Box(-np.inf, np.inf, (3,), np.float32)
 ACTIONS = spaces.Discrete(7)
-PRIORITIES = dict(alpha=0.6, beta=0.4, beta_iters=1000, eps=1e-6)
+GOALS = Goals(slice(0, 1), slice(1, 2), lambda achieved, _: achieved[:, 0] / 256)
+KEYWORDS = {
+    ReplayBuffer: {},
+    PrioritizedReplayBuffer: dict(alpha=0.6, beta=0.4, beta_iters=1000, eps=1e-6),
+    HindsightReplayBuffer: dict(goals=GOALS, replay_k=0),
+}
+IMAGES = PIXELS, 4, (5, 4, 2)
+VECTORS = VECTOR, 1, (3,)
+KINDS = [
+    (ReplayBuffer, *IMAGES),
+    (ReplayBuffer, *VECTORS),
+    (PrioritizedReplayBuffer, *IMAGES),
+    (PrioritizedReplayBuffer, *VECTORS),
+    (HindsightReplayBuffer, *VECTORS),
+]
+each_kind = pytest.mark.parametrize(("kind", "space", "stack", "shape"), KINDS)
 
 
 def floats(*values):
@@ -31,7 +48,7 @@ class History:
         self.rng = np.random.default_rng(seed)
         self.stack = stack
         self.shape = shape
-        self.steps = []  # a row: (obs, actions, rewards, dones, last_obs)
+        self.steps = []  # a row: (obs, actions, rewards, dones, last_obs at limits)
         self.stacks = [self.new_stack() for _ in range(num_envs)]
         self.obs = self.show()
         buffer.start(self.obs)
@@ -49,18 +66,21 @@ class History:
         for _ in range(steps):
             num_envs = len(self.stacks)
             actions = self.rng.integers(7, size=num_envs)
-            rewards = self.rng.normal(size=num_envs).astype(np.float32)
+            rewards = np.zeros(num_envs, np.float32)
             dones = self.rng.random(num_envs) < 0.2
-            last_obs = {}
+            last_obs, truncated = {}, []
             for i, stack in enumerate(self.stacks):
                 self.stacks[i] = stack[1:] + [self.frame()]
+                rewards[i] = self.stacks[i][-1].flat[0] / 256
                 if dones[i]:
+                    last_obs[i] = np.concatenate(self.stacks[i], axis=-1)
                     if self.rng.random() < 0.5:
-                        last_obs[i] = np.concatenate(self.stacks[i], axis=-1)
+                        truncated.append(i)
                     self.stacks[i] = self.new_stack()
-            self.steps.append((self.obs, actions, rewards, dones, last_obs))
+            limits = {i: last_obs[i] for i in truncated}
+            self.steps.append((self.obs, actions, rewards, dones, limits))
             self.obs = self.show()
-            self.buffer.add(actions, rewards, dones, self.obs, last_obs)
+            self.buffer.add(actions, rewards, dones, self.obs, last_obs, truncated)
             self.buffer.check_valid()
 
     def transition(self, row, env, n_step, gamma):
@@ -80,7 +100,6 @@ class History:
 
 
 def make(kind, space, size, num_envs, n_step, stack):
-    keywords = PRIORITIES if kind is PrioritizedReplayBuffer else {}
     return kind(
         space,
         ACTIONS,
@@ -90,18 +109,15 @@ def make(kind, space, size, num_envs, n_step, stack):
         gamma=0.9,
         frame_stack=stack,
         seed=0,
-        **keywords,
+        **KEYWORDS[kind],
     )
 
 
-@pytest.mark.parametrize("kind", [ReplayBuffer, PrioritizedReplayBuffer])
+@each_kind
 @pytest.mark.parametrize("n_step", [1, 3, 10**15])
-@pytest.mark.parametrize(
-    ("space", "stack", "shape"), [(PIXELS, 4, (5, 4, 2)), (VECTOR, 1, (3,))]
-)
 @pytest.mark.parametrize(("num_envs", "steps"), [(1, 9), (1, 200), (3, 150)])
 def test_every_transition_is_that_of_the_history(
-    kind, n_step, space, stack, shape, num_envs, steps
+    kind, space, stack, shape, n_step, num_envs, steps
 ):
     size = 20 * num_envs
     buffer = make(kind, space, size, num_envs, n_step, stack)
@@ -135,7 +151,8 @@ def test_returns_of_three_steps_across_both_kinds_of_end():
     for step, reward in enumerate([1, 2, 3, 4, 5, 6, 7]):
         obs = np.full((1, 3), step + 1.0, np.float32)
         done = np.array([step in ends])
-        buffer.add(np.array([0]), floats(reward), done, obs, ends.get(step, {}))
+        last = ends.get(step, {})
+        buffer.add(np.array([0]), floats(reward), done, obs, last, list(last))
     batch = buffer._transitions(np.arange(7)[None], np.ones((1, 7), np.float32))
     # gamma is 0.9: 1 + 1.8 + 2.43, 2 + 2.7, 3; 4 + 4.5 + 4.86, 5 + 5.4, 6; 7
     returns = [5.23, 4.7, 3, 13.36, 10.4, 6, 7]
@@ -147,13 +164,13 @@ def test_returns_of_three_steps_across_both_kinds_of_end():
     np.testing.assert_array_equal(batch.next_obs[0, 3:, 0], [7.5, 7.5, 7.5, 7])
 
 
-@pytest.mark.parametrize("kind", [ReplayBuffer, PrioritizedReplayBuffer])
-def test_restored_from_segments_and_state(kind, monkeypatch):
+@each_kind
+def test_restored_from_segments_and_state(kind, space, stack, shape, monkeypatch):
     monkeypatch.setattr("baselines.common.replay_buffer.SEGMENT_SIZE", 16)
     for steps in (0, 5, 33, 90):
-        arguments = kind, PIXELS, 120, 3, 3, 4
+        arguments = kind, space, 120, 3, 3, stack
         buffer = make(*arguments)
-        history = History(buffer, 3, 4, (5, 4, 2))
+        history = History(buffer, 3, stack, shape)
         segments = {}
         for _ in range(steps):
             history.play(1)
@@ -261,7 +278,7 @@ def test_memory_grows_as_it_fills():
     obs = np.ones((8, 84, 84, 4), np.uint8)
     buffer.start(obs)
     for _ in range(5000):
-        buffer.add(np.zeros(8, int), np.zeros(8), np.zeros(8, bool), obs, {})
+        buffer.add(np.zeros(8, int), np.zeros(8), np.zeros(8, bool), obs, {}, [])
     # 40,000 frames of 7,056 bytes: a million in under 7.6 GB.
     assert 270e6 < process.memory_info().rss - before < 304e6
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import gymnasium as gym
 import numpy as np
 import pytest
+import toy_envs  # noqa: F401 - registers BitFlips-v0
 from conftest import Killed, killed_after, slow
 
 from baselines import logger, run
@@ -106,18 +107,19 @@ def test_interrupted_ppo2_goes_on_as_if_it_had_not_been(settings):
 
 
 @pytest.mark.parametrize(
-    ("alg", "settings"),
+    ("alg", "env", "settings"),
     [
-        ("dqn", ""),
-        ("dqn", "--prioritized_replay"),
-        slow("rainbow", "--v_max=100"),
-        ("dqn", "--values=categorical --noisy --n_step=3"),
-        ("dqn", "--train_freq=3 --large_batch --checkpoint_freq=200"),
+        ("dqn", "CartPole-v1", ""),
+        ("dqn", "CartPole-v1", "--prioritized_replay"),
+        slow("rainbow", "CartPole-v1", "--v_max=100"),
+        ("dqn", "CartPole-v1", "--values=categorical --noisy --n_step=3"),
+        ("dqn", "CartPole-v1", "--train_freq=3 --large_batch --checkpoint_freq=200"),
+        ("dqn", "BitFlips-v0", "--replay_k=4 --n_step=2"),
     ],
 )
-def test_interrupted_dqn_goes_on_as_if_it_had_not_been(alg, settings, monkeypatch):
+def test_interrupted_dqn_goes_on_as_if_it_had_not_been(alg, env, settings, monkeypatch):
     monkeypatch.setattr("baselines.common.replay_buffer.SEGMENT_SIZE", 128)
-    arguments = f"--alg={alg} --env=CartPole-v1 --num_env=2 --num_timesteps=1200 "
+    arguments = f"--alg={alg} --env={env} --num_env=2 --num_timesteps=1200 "
     arguments += f"--seed=1 --buffer_size=400 --learning_starts=300 {settings} "
     arguments += "--hiddens=[32] --print_freq=5 --checkpoint_interval=200"
     run.main(f"{arguments} --log_path=whole".split())

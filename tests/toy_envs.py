@@ -224,6 +224,44 @@ class Catch(gym.Env):
         return self._draw(), reward, landed, False, {}
 
 
+class BitFlips(gym.Env):
+    """Bits, one of which is flipped in a step, until they are those of a goal.
+
+    Andrychowicz et al. 2017: a step costs 1 unless it reaches the goal, which takes at
+    most ``bits`` steps.
+    """
+
+    def __init__(self, bits=5):
+        self.bits = bits
+        self.action_space = spaces.Discrete(bits)
+        keys = "observation", "achieved_goal", "desired_goal"
+        self.observation_space = spaces.Dict(
+            {x: spaces.MultiBinary(bits) for x in keys}
+        )
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.state, self.goal = self.np_random.integers(2, size=(2, self.bits))
+        self.t = 0
+        return self._obs(), {}
+
+    def _obs(self):
+        state, goal = self.state.astype(np.int8), self.goal.astype(np.int8)
+        return {"observation": state, "achieved_goal": state, "desired_goal": goal}
+
+    def step(self, action):
+        self.state[action] ^= 1
+        self.t += 1
+        reward = float(self.compute_reward(self.state, self.goal, {}))
+        # The episode ends there, as some bit would have to be flipped again otherwise.
+        reached = reward == 0
+        info = {"is_success": reached}
+        return self._obs(), reward, reached, self.t == self.bits, info
+
+    def compute_reward(self, achieved_goal, desired_goal, info):
+        return -(achieved_goal != desired_goal).any(axis=-1).astype(float)
+
+
 class ActionLog(gym.Wrapper):
     """Records the actions since the last reset."""
 
@@ -250,3 +288,4 @@ class ModuleLog(gym.Wrapper):
 
 gym.register("CounterByName-v0", entry_point="toy_envs:CounterEnv")
 gym.register("CounterByClass-v0", entry_point=CounterEnv)
+gym.register("BitFlips-v0", entry_point="toy_envs:BitFlips")

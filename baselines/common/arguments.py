@@ -290,6 +290,12 @@ TargetRate = Annotated[
 NStep = Annotated[
     Count, "most rewards in a return before it is continued by a value (Sutton 1988)"
 ]
+ReplayK = Annotated[
+    CountOrZero,
+    "of an environment with goals: transitions drawn with a goal that was achieved "
+    "later in their episode, to each one with its own (Andrychowicz et al. 2017); 0 "
+    "for none",
+]
 PrintFreq = Annotated[Count, MayChange, "episodes from one row of the log to the next"]
 CheckpointFreq = Annotated[
     CountOrZero,

@@ -7,7 +7,10 @@ import numpy as np
 from gymnasium import spaces
 
 from baselines import logger
+from baselines.common.envs.goals import find_goals
 from baselines.common.episodes import ResultCollector
+from baselines.common.errors import UserValueError
+from baselines.common.hindsight_replay import HindsightReplayBuffer
 from baselines.common.prioritized_replay import PrioritizedReplayBuffer
 from baselines.common.replay_buffer import ReplayBuffer
 from baselines.common.saving.files import check_writable
@@ -24,7 +27,7 @@ from baselines.common.vec_env import clip_actions
 from baselines.common.vec_env.vec_frame_stack import count_stacked
 
 
-def make_memory(env, size, seed, priorities=None, **settings):
+def make_memory(env, size, seed, priorities=None, replay_k=0, **settings):
     """Returns a replay memory for the steps of a VecEnv.
 
     Args:
@@ -32,16 +35,32 @@ def make_memory(env, size, seed, priorities=None, **settings):
         size: transitions to store.
         seed: of the generator that transitions are drawn from.
         priorities: arguments of a ``PrioritizedReplayBuffer``; None for uniform draws.
+        replay_k: of a ``HindsightReplayBuffer``; 0 for goals as they were.
         settings: other arguments of a ``ReplayBuffer``.
+
+    Raises:
+        UserTypeError, UserValueError: as ``find_goals``, if there is a ``replay_k``; or
+            for one with ``priorities``.
     """
-    return (PrioritizedReplayBuffer if priorities else ReplayBuffer)(
+    kind, own = ReplayBuffer, {}
+    if priorities:
+        kind, own = PrioritizedReplayBuffer, priorities
+    if replay_k:
+        if priorities:
+            raise UserValueError(
+                "prioritized_replay and replay_k cannot be combined, as a TD error is "
+                f"for one goal and not for others; received replay_k={replay_k}"
+            )
+        kind = HindsightReplayBuffer
+        own = dict(goals=find_goals(env), replay_k=replay_k)
+    return kind(
         env.observation_space,
         env.action_space,
         size,
         num_envs=env.num_envs,
         frame_stack=count_stacked(env),
         seed=[seed, 1],  # Not the numbers that acting draws.
-        **priorities or {},
+        **own,
         **settings,
     )
 
@@ -124,12 +143,10 @@ class Player:
         with timed("environments"):
             self.obs, rewards, dones, infos = self.env.step_wait()
         self.num_timesteps += self.env.num_envs
-        last_obs = {
-            i: infos[i]["terminal_observation"]
-            for i in np.flatnonzero(dones)
-            if infos[i].get("TimeLimit.truncated")
-        }
-        self.memory.add(self.actions, rewards, dones, self.obs, last_obs)
+        ended = np.flatnonzero(dones)
+        last_obs = {i: infos[i]["terminal_observation"] for i in ended}
+        truncated = [i for i in ended if infos[i].get("TimeLimit.truncated")]
+        self.memory.add(self.actions, rewards, dones, self.obs, last_obs, truncated)
         return self.results.collect(dones, infos)
 
     def get_state(self) -> dict:

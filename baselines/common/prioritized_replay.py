@@ -34,10 +34,10 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         self.tree = SumTree(self.num_rows * self.num_envs)
         self.max_priority = 1.0
 
-    def add(self, actions, rewards, dones, obs, last_obs) -> None:
+    def add(self, *step) -> None:
         """As in ReplayBuffer."""
         newest, oldest = self.count, self.first_row
-        super().add(actions, rewards, dones, obs, last_obs)
+        super().add(*step)
         if self.first_row > oldest:
             self.tree.set(self._indices_of(oldest), 0.0)
         self.tree.set(self._indices_of(newest), self.max_priority**self.alpha)

@@ -14,7 +14,6 @@ from baselines.common.saving.states import (
 )
 
 SEGMENT_SIZE = 2048  # transitions in an immutable part of a checkpoint
-FIELDS = "frames", "actions", "rewards", "starts", "dones", "truncated"  # of a row
 
 
 class Transitions(NamedTuple):
@@ -50,6 +49,7 @@ class ReplayBuffer:
         seed: of the random generator that samples.
     """
 
+    fields = "frames", "actions", "rewards", "starts", "dones", "truncated"  # of a row
     other_bytes = 7  # of a transition: its reward and flags
 
     def __init__(
@@ -105,7 +105,7 @@ class ReplayBuffer:
         self.frames[0] = self._newest(obs)
         self.starts[0] = True
 
-    def add(self, actions, rewards, dones, obs, last_obs) -> None:
+    def add(self, actions, rewards, dones, obs, last_obs, truncated) -> None:
         """Stores one step of every environment.
 
         Args:
@@ -113,7 +113,8 @@ class ReplayBuffer:
             rewards: [N]
             dones: [N] bool
             obs: [N, *observation shape], where ``dones`` the next episode's first
-            last_obs: the episode's last observation by environment, at time limits
+            last_obs: the episode's last observation by environment, where ``dones``
+            truncated: environments whose episode a time limit ended
         """
         row = self.count % self.num_rows
         for env in np.flatnonzero(self.truncated[row]):
@@ -122,9 +123,9 @@ class ReplayBuffer:
         self.rewards[row] = rewards
         self.dones[row] = dones
         self.truncated[row] = False
-        for env, last in last_obs.items():
+        for env in truncated:
             self.truncated[row, env] = True
-            self.last_frames[row, env] = np.array(self._newest(last))
+            self.last_frames[row, env] = np.array(self._newest(last_obs[env]))
         self.count += 1
         row = self.count % self.num_rows
         self.frames[row] = self._newest(obs)
@@ -152,9 +153,14 @@ class ReplayBuffer:
     def update_priorities(self, indices, priorities) -> None:
         """Does nothing: all transitions are equally likely."""
 
-    def _transitions(self, indices, weights):
+    def _rows(self, slots):
+        """Returns the newest rows that are stored in slots."""
+        return self.count - (self.count - slots) % self.num_rows
+
+    def _transitions(self, indices, weights, rewards_at=None):
+        rewards_at = rewards_at or self.rewards.__getitem__
         slots, envs = np.divmod(indices, self.num_envs)
-        rows = self.count - (self.count - slots) % self.num_rows
+        rows = self._rows(slots)
         returns = np.zeros(rows.shape, np.float32)
         discounts = np.ones(rows.shape, np.float32)
         next_rows = rows
@@ -165,7 +171,7 @@ class ReplayBuffer:
                 break
             at = (rows + k) % self.num_rows, envs
             continues = continues & (rows + k < self.count)
-            returns += np.where(continues, discounts * self.rewards[at], 0)
+            returns += np.where(continues, discounts * rewards_at(at), 0)
             next_rows = np.where(continues, rows + k + 1, next_rows)
             discounts[continues] *= np.float32(self.gamma)
             ended = continues & self.dones[at]
@@ -259,7 +265,7 @@ class ReplayBuffer:
         size = len(arrays["rows"])
         begin = stop - size
         rows = np.arange(begin, stop)
-        fields = {name: getattr(self, name) for name in FIELDS}
+        fields = {name: getattr(self, name) for name in self.fields}
         expected = {k: blank((size, *x.shape[1:]), x.dtype) for k, x in fields.items()}
         count = np.count_nonzero(arrays["truncated"])
         last_frames = blank((count, *self.frames.shape[2:]), self.frames.dtype)
@@ -287,7 +293,7 @@ class ReplayBuffer:
             self.last_frames[slots[i], env] for i, env in zip(*np.nonzero(truncated))
         ]
         shape = len(last_frames), *self.frames.shape[2:]
-        return {name: getattr(self, name)[slots] for name in FIELDS} | {
+        return {name: getattr(self, name)[slots] for name in self.fields} | {
             "rows": rows,
             "truncated": truncated,
             "last_frames": np.array(last_frames, self.frames.dtype).reshape(shape),

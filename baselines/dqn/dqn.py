@@ -138,6 +138,7 @@ def learn(
     prioritized_replay_beta_iters: arg.ImportanceSteps = None,
     prioritized_replay_eps: arg.PriorityOffset = 1e-6,
     n_step: arg.NStep = 1,
+    replay_k: arg.ReplayK = 0,
     noisy: Annotated[
         bool,
         "whether noise on the weights explores, in place of random actions (Fortunato "
@@ -180,6 +181,7 @@ def learn(
         buffer_size if total_timesteps else 1,
         seed,
         prioritized if prioritized_replay else None,
+        replay_k if total_timesteps else 0,
         n_step=n_step,
         gamma=gamma,
     )

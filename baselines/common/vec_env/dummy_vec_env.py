@@ -91,6 +91,10 @@ class DummyVecEnv(VecEnv):
                 infos.append(info)
         return self._obs.copy(), self._rewards.copy(), self._dones.copy(), infos
 
+    def local_env(self):
+        """Returns one of the environments."""
+        return self.envs[0]
+
     def get_images(self):
         return [env.render() for env in self.envs]
 

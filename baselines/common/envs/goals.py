@@ -1,0 +1,115 @@
+"""Goals in flat observations, and rewards as they would be for another goal."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import gymnasium as gym
+import numpy as np
+
+from baselines.common.errors import UserTypeError, UserValueError, first_line
+from baselines.common.vec_env.vec_env import VecEnvWrapper
+
+KEYS = "achieved_goal", "desired_goal"
+NEEDED = (
+    "goals need an environment made here, with Dict observations of observation, "
+    "achieved_goal and desired_goal and a function compute_reward(achieved_goal, "
+    "desired_goal, info)"
+)
+
+
+class Goals(NamedTuple):
+    """Where a flat observation has its goals, and what the environment pays for them.
+
+    G is the size of a goal.
+    """
+
+    achieved: slice  # of an observation: the goal that its state achieves
+    desired: slice  # and the goal to be achieved
+    compute_reward: Callable  # of achieved and desired goals [B, G]; float32 [B]
+
+
+def find_goals(venv) -> Goals:
+    """Returns the goals of a VecEnv whose Dict observations were made flat.
+
+    Environments are those of gymnasium-robotics' ``GoalEnv``, whose ``compute_reward``
+    takes goals [B, ...] as well. It is called in this process, as workers are busy, and
+    what reward wrappers do to rewards is done to its.
+
+    Raises:
+        UserTypeError: if the environments have no goals.
+        UserValueError: if a wrapper may have changed observations, or rewards cannot be
+            computed for several goals at once.
+    """
+    while isinstance(venv, VecEnvWrapper):
+        if not venv.keeps_observations:
+            raise UserValueError(
+                f"{type(venv).__name__} may change observations, so that goals cannot "
+                "be found in them; leave it out, or set its keeps_observations"
+            )
+        venv = venv.venv
+    if not hasattr(venv, "local_env"):
+        raise UserTypeError(f"{NEEDED}; received a {type(venv).__name__}")
+    env, reward_functions = venv.local_env(), []
+    while isinstance(env, gym.Wrapper) and not hasattr(env, "compute_reward"):
+        if isinstance(env, gym.RewardWrapper):
+            reward_functions.insert(0, env.reward)
+        env = env.env
+    space = env.observation_space
+    if not (hasattr(env, "compute_reward") and has_goals(space, venv)):
+        name = env.spec.id if env.spec else type(env).__name__
+        raise UserTypeError(f"{NEEDED}; received {name}, which has {space!s:.200}")
+    goal_space = space["desired_goal"]
+
+    def compute_reward(achieved, desired):
+        achieved, desired = (
+            goals.reshape(len(goals), *goal_space.shape).astype(goal_space.dtype)
+            for goals in (achieved, desired)
+        )
+        rewards = env.compute_reward(achieved, desired, {})
+        for change in reward_functions:
+            rewards = change(rewards)
+        return np.asarray(rewards, np.float32)
+
+    achieved, desired = (find_part(space, key) for key in KEYS)
+    check_vectorised(compute_reward, gym.spaces.flatdim(goal_space))
+    return Goals(achieved, desired, compute_reward)
+
+
+def has_goals(space, venv) -> bool:
+    """Whether a Dict space has two goals of one Box, and ``venv`` has it flat."""
+    return (
+        isinstance(space, gym.spaces.Dict)
+        and all(
+            isinstance(space.get(key), (gym.spaces.Box, gym.spaces.MultiBinary))
+            for key in KEYS
+        )
+        and space["achieved_goal"].shape == space["desired_goal"].shape
+        and gym.spaces.flatten_space(space) == venv.observation_space
+    )
+
+
+def find_part(space, key) -> slice:
+    """Returns where flat observations of a Dict space have one of its parts."""
+    sizes = {name: gym.spaces.flatdim(part) for name, part in space.items()}
+    names = list(sizes)
+    start = sum(sizes[name] for name in names[: names.index(key)])
+    return slice(start, start + sizes[key])
+
+
+def check_vectorised(compute_reward, size) -> None:
+    """Raises UserValueError unless two goals get two rewards."""
+    goals = np.zeros((2, size))
+    try:
+        rewards = compute_reward(goals, goals)
+    except Exception as error:  # of the user's code, which may raise anything
+        raise UserValueError(
+            "compute_reward(achieved_goal, desired_goal, info) of the environment has "
+            "to take goals with a first axis for several, and {} as info; it raised "
+            f"{type(error).__name__}: {first_line(error):.200}"
+        ) from error
+    if rewards.shape != (2,):
+        raise UserValueError(
+            "compute_reward(achieved_goal, desired_goal, info) of the environment has "
+            "to return a reward for each goal along the first axis: expected shape "
+            f"(2,) for two goals, received {rewards.shape}"
+        )
