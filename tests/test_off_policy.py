@@ -1,5 +1,7 @@
 """What off-policy algorithms share: the player, best weights, actor and critics."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from gymnasium import spaces
@@ -27,9 +29,13 @@ class Pushed(CounterEnv):
         return super().step(action)
 
 
+def run_in(env, seed=0):
+    return SimpleNamespace(env=env, seed=seed, total_timesteps=1000)
+
+
 def make_player(explore=None, num_env=2, seed=0, **arguments):
     env = DummyVecEnv([lambda: Pushed(truncate_after=3)] * num_env)
-    memory = make_memory(env, 100, seed, n_step=1, gamma=0.9)
+    memory = make_memory(run_in(env, seed), 100, n_step=1, gamma=0.9)
     return Player(env, None, memory, explore, seed=seed, **arguments), memory
 
 
@@ -56,7 +62,7 @@ def test_entropy_of_actions_shows_whether_they_still_vary():
 
     chosen = iter([[5, 6], [5, 7], [5, 5], [6, 6]])
     env = DummyVecEnv([Started] * 2)
-    memory = make_memory(env, 100, 0, n_step=1, gamma=0.9)
+    memory = make_memory(run_in(env), 100, n_step=1, gamma=0.9)
     player = Player(env, None, memory, lambda obs: np.array(next(chosen)))
     play(player, 2)
     expected = -(0.5 * np.log(0.5) + 2 * 0.25 * np.log(0.25))
@@ -101,9 +107,10 @@ def test_random_actions_come_first_and_can_be_resumed():
 def test_priorities_choose_the_memory():
     env = DummyVecEnv([CounterEnv])
     settings = dict(alpha=0.5, beta=0.4, beta_iters=10, eps=1e-6)
-    memory = make_memory(env, 10, 0, settings, n_step=2, gamma=0.9)
+    memory = make_memory(run_in(env), 10, settings, n_step=2, gamma=0.9)
     assert isinstance(memory, PrioritizedReplayBuffer)
     assert (memory.n_step, memory.alpha) == (2, 0.5)
+    assert make_memory(run_in(env), 10, {}, gamma=0.9).beta_iters == 1000
 
 
 def test_what_is_due():

@@ -7,6 +7,21 @@ from keras import layers, ops
 GAIN = 2**0.5  # of orthogonal weights before a ReLU; OpenAI Baselines' for tanh too
 
 
+class Scalar(layers.Layer):
+    """A number, 0 at first, as a variable that is saved with the model.
+
+    Args:
+        name: of the variable.
+        trainable: whether it is trained by gradients.
+    """
+
+    def __init__(self, name, trainable):
+        super().__init__()
+        self.value = self.add_weight(
+            shape=(), initializer="zeros", trainable=trainable, name=name
+        )
+
+
 class Residual(layers.Layer):
     """x + two convolutions of x, each after a ReLU."""
 

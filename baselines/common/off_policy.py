@@ -27,14 +27,17 @@ from baselines.common.vec_env import clip_actions
 from baselines.common.vec_env.vec_frame_stack import count_stacked
 
 
-def make_memory(env, size, seed, priorities=None, replay_k=0, **settings):
-    """Returns a replay memory for the steps of a VecEnv.
+def make_memory(run, size, priorities=None, replay_k=0, **settings):
+    """Returns a replay memory for the steps of a run.
+
+    Of the stacks of a VecFrameStack, each frame is stored once.
 
     Args:
-        env: the VecEnv; of the stacks of a VecFrameStack, each frame is stored once.
+        run: has ``env``, ``seed`` and ``total_timesteps``. If these are 0, a model is
+            loaded and nothing more: the memory has room for one transition.
         size: transitions to store.
-        seed: of the generator that transitions are drawn from.
-        priorities: arguments of a ``PrioritizedReplayBuffer``; None for uniform draws.
+        priorities: arguments of a ``PrioritizedReplayBuffer``, whose β rises until the
+            run ends unless they say when; None for uniform draws.
         replay_k: of a ``HindsightReplayBuffer``; 0 for goals as they were.
         settings: other arguments of a ``ReplayBuffer``.
 
@@ -42,11 +45,14 @@ def make_memory(env, size, seed, priorities=None, replay_k=0, **settings):
         UserTypeError, UserValueError: as ``find_goals``, if there is a ``replay_k``; or
             for one with ``priorities``.
     """
-    kind, own = ReplayBuffer, {}
-    if priorities:
-        kind, own = PrioritizedReplayBuffer, priorities
+    env, kind, own = run.env, ReplayBuffer, {}
+    if not run.total_timesteps:
+        size, priorities, replay_k = 1, None, 0
+    if priorities is not None:
+        kind, own = PrioritizedReplayBuffer, {"beta_iters": run.total_timesteps}
+        own |= priorities
     if replay_k:
-        if priorities:
+        if priorities is not None:
             raise UserValueError(
                 "prioritized_replay and replay_k cannot be combined, as a TD error is "
                 f"for one goal and not for others; received replay_k={replay_k}"
@@ -59,7 +65,7 @@ def make_memory(env, size, seed, priorities=None, replay_k=0, **settings):
         size,
         num_envs=env.num_envs,
         frame_stack=count_stacked(env),
-        seed=[seed, 1],  # Not the numbers that acting draws.
+        seed=[run.seed, 1],  # Not the numbers that acting draws.
         **own,
         **settings,
     )

@@ -1,12 +1,11 @@
 """Action values of Discrete actions: network, streams, acting."""
 
-import keras
 import numpy as np
 from keras import ops
 
 from baselines.common import backend
 from baselines.common.errors import UserTypeError
-from baselines.common.layers import Stream, split_last
+from baselines.common.layers import Scalar, Stream, split_last
 from baselines.common.model import Model, build_network
 
 
@@ -63,7 +62,7 @@ class QFunction(Model):
         # these through, and a second model in a process would differ in the last bits.
         self.streams = [Stream([*hiddens, n], noisy, name) for name, n in units.items()]
         self.parts |= zip(units, self.streams)
-        self.parts["exploration"] = Exploration()
+        self.parts["exploration"] = Scalar("epsilon", trainable=False)
         self.epsilon = None
         self.make_variables(network, self._build)
         self.noise_sizes = [stream.noise_size for stream in self.streams]
@@ -112,11 +111,11 @@ class QFunction(Model):
 
     @property
     def final_epsilon(self) -> float:
-        return float(self.parts["exploration"].epsilon.numpy())
+        return float(self.parts["exploration"].value.numpy())
 
     @final_epsilon.setter
     def final_epsilon(self, value):
-        self.parts["exploration"].epsilon.assign(value)
+        self.parts["exploration"].value.assign(value)
 
     def step(self, obs, S=None, M=None, deterministic=False):
         """Chooses an action for each observation.
@@ -149,13 +148,3 @@ class QFunction(Model):
         self.check_batch(obs)
         noise = np.zeros((1, sum(self.noise_sizes)), np.float32)
         return np.asarray(self._act(obs, noise)).max(axis=1)
-
-
-class Exploration(keras.layers.Layer):
-    """Holds ε as a variable, so that it is saved with the model."""
-
-    def __init__(self):
-        super().__init__()
-        self.epsilon = self.add_weight(
-            shape=(), initializer="zeros", trainable=False, name="epsilon"
-        )

@@ -77,6 +77,7 @@ def learn(
     tau: arg.TargetRate = 0.01,
     n_step: arg.NStep = 1,
     prioritized_replay: arg.PrioritizedReplay = False,
+    replay_k: arg.ReplayK = 0,
     normalize_observations: arg.NormalizeObservations = False,
     normalize_returns: Annotated[
         bool,
@@ -136,13 +137,9 @@ def learn(
         scan=True,
     )
     noise = ActionNoise(noise_type, env, seed, random_eps)
+    priorities = {} if prioritized_replay else None
     memory = make_memory(
-        env,
-        buffer_size if total_timesteps else 1,
-        seed,
-        dict(beta_iters=max(total_timesteps, 1)) if prioritized_replay else None,
-        n_step=n_step,
-        gamma=gamma,
+        run, buffer_size, priorities, replay_k, n_step=n_step, gamma=gamma
     )
     player = Player(
         env, model, memory, lambda obs: noise.add(model.act(obs)), learning_starts, seed

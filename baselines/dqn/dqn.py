@@ -170,18 +170,18 @@ def learn(
     final_epsilon = 0 if noisy else exploration_final_eps
     if total_timesteps:
         model.final_epsilon = final_epsilon
-    prioritized = dict(
+    priorities = dict(
         alpha=prioritized_replay_alpha,
         beta=prioritized_replay_beta0,
-        beta_iters=prioritized_replay_beta_iters or max(total_timesteps, 1),
         eps=prioritized_replay_eps,
     )
+    if prioritized_replay_beta_iters is not None:
+        priorities["beta_iters"] = prioritized_replay_beta_iters
     memory = make_memory(
-        env,
-        buffer_size if total_timesteps else 1,
-        seed,
-        prioritized if prioritized_replay else None,
-        replay_k if total_timesteps else 0,
+        run,
+        buffer_size,
+        priorities if prioritized_replay else None,
+        replay_k,
         n_step=n_step,
         gamma=gamma,
     )

@@ -6,7 +6,6 @@ Haarnoja et al. 2018, "Soft Actor-Critic Algorithms and Applications".
 import math
 from typing import Annotated
 
-import keras
 import numpy as np
 from gymnasium import spaces
 from keras import ops
@@ -15,6 +14,7 @@ from baselines.common import arguments as arg
 from baselines.common.actor_critic import ActorCritic
 from baselines.common.algorithm import algorithm
 from baselines.common.distributions import SquashedGaussian
+from baselines.common.layers import Scalar
 from baselines.common.off_policy import (
     LastMetrics,
     Player,
@@ -43,14 +43,6 @@ def sac_targets(values, neglogps, alpha, returns, discounts):
     return ops.stop_gradient(returns + discounts * soft)
 
 
-class Temperature(keras.layers.Layer):
-    """Holds log α, which begins at 0, as a variable that is saved with the model."""
-
-    def __init__(self):
-        super().__init__()
-        self.log = self.add_weight(shape=(), initializer="zeros", name="log")
-
-
 @algorithm(actions=[spaces.Box])
 def learn(
     run,
@@ -77,6 +69,7 @@ def learn(
     tau: arg.TargetRate = 0.005,
     n_step: arg.NStep = 1,
     prioritized_replay: arg.PrioritizedReplay = False,
+    replay_k: arg.ReplayK = 0,
     normalize_observations: arg.NormalizeObservations = False,
     print_freq: arg.PrintFreq = 10,
     callback: arg.Callback = None,
@@ -85,11 +78,11 @@ def learn(
 
     The environments step while the optimiser trains on what is in memory by then.
     """
-    obs_space, pi = env.observation_space, SquashedGaussian(env.action_space)
+    pi = SquashedGaussian(env.action_space)
 
     def make_model():
         model = ActorCritic(
-            obs_space,
+            env.observation_space,
             env.action_space,
             network,
             pi,
@@ -97,12 +90,12 @@ def learn(
             seed=seed,
             algorithm=__name__,
         )
-        model.parts["temperature"] = Temperature()
+        model.parts["temperature"] = Scalar("log_alpha", trainable=True)
         return model
 
     model, target = make_model(), make_model()
     run.load(model, target)
-    log_alpha = model.parts["temperature"].log
+    log_alpha = model.parts["temperature"].value
     if ent_coef is not None:
         log_alpha.assign(math.log(ent_coef))
     if target_entropy is None:
@@ -114,12 +107,10 @@ def learn(
     def critic_loss(slices):
         batch, noise = slices
         next_actions, neglogps = sample(batch.next_obs, noise[0])
+        next_values = target.values(batch.next_obs, next_actions)
+        alpha = ops.exp(log_alpha)
         targets = sac_targets(
-            target.values(batch.next_obs, next_actions),
-            neglogps,
-            ops.exp(log_alpha),
-            batch.returns,
-            batch.discounts,
+            next_values, neglogps, alpha, batch.returns, batch.discounts
         )
         errors = model.values(batch.obs, batch.actions) - targets
         loss = 0.5 * ops.sum(ops.mean(batch.weights * ops.square(errors), axis=1))
@@ -148,13 +139,9 @@ def learn(
         ),
         scan=True,
     )
+    priorities = {} if prioritized_replay else None
     memory = make_memory(
-        env,
-        buffer_size if total_timesteps else 1,
-        seed,
-        dict(beta_iters=max(total_timesteps, 1)) if prioritized_replay else None,
-        n_step=n_step,
-        gamma=gamma,
+        run, buffer_size, priorities, replay_k, n_step=n_step, gamma=gamma
     )
     player = Player(env, model, memory, model.act, learning_starts, seed)
     last_metrics = LastMetrics()

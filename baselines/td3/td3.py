@@ -67,6 +67,7 @@ def learn(
     tau: arg.TargetRate = 0.005,
     n_step: arg.NStep = 1,
     prioritized_replay: arg.PrioritizedReplay = False,
+    replay_k: arg.ReplayK = 0,
     normalize_observations: arg.NormalizeObservations = False,
     print_freq: arg.PrintFreq = 10,
     callback: arg.Callback = None,
@@ -125,13 +126,9 @@ def learn(
         scan=True,
     )
     noise = ActionNoise(noise_type, env, seed)
+    priorities = {} if prioritized_replay else None
     memory = make_memory(
-        env,
-        buffer_size if total_timesteps else 1,
-        seed,
-        dict(beta_iters=max(total_timesteps, 1)) if prioritized_replay else None,
-        n_step=n_step,
-        gamma=gamma,
+        run, buffer_size, priorities, replay_k, n_step=n_step, gamma=gamma
     )
     player = Player(
         env, model, memory, lambda obs: noise.add(model.act(obs)), learning_starts, seed
