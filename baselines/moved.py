@@ -43,7 +43,10 @@ MOVED = {
     "gymnasium.wrappers.FlattenObservation",
     "baselines.common.wrappers": "use ClipActions of baselines.common.envs.spaces and "
     "gymnasium.wrappers.TimeLimit",
-    "baselines.ddpg": TO_COME,
+    "baselines.ddpg.ddpg_learner": "use ActorCritic of baselines.common.actor_critic",
+    "baselines.ddpg.memory": "use baselines.common.replay_buffer",
+    "baselines.ddpg.models": "use ActorCritic of baselines.common.actor_critic",
+    "baselines.ddpg.noise": "use ActionNoise of baselines.common.action_noise",
     "baselines.deepq.build_graph": "use dqn_loss and q_targets of baselines.dqn.dqn "
     "with make_update of baselines.common.updates",
     "baselines.deepq.experiments": "use commands such as python -m baselines.run "
@@ -53,7 +56,15 @@ MOVED = {
     "baselines.common.prioritized_replay",
     "baselines.deepq.utils": "models take arrays of raw observations",
     "baselines.gail": TO_COME,
-    "baselines.her": TO_COME,
+    "baselines.her.actor_critic": "use ActorCritic of baselines.common.actor_critic",
+    "baselines.her.ddpg": "use baselines.ddpg.ddpg",
+    "baselines.her.experiment": "use commands such as python -m baselines.run "
+    "--alg=her --env=FetchReach-v4",
+    "baselines.her.her_sampler": "use baselines.common.hindsight_replay",
+    "baselines.her.normalizer": "use Normalizer of baselines.common.normalizer",
+    "baselines.her.replay_buffer": "use baselines.common.hindsight_replay",
+    "baselines.her.rollout": "use Player of baselines.common.off_policy",
+    "baselines.her.util": "nothing takes its place",
     "baselines.ppo1": "it is still to come; baselines.ppo2 has the same loss",
     "baselines.ppo2.microbatched_model": "nothing takes its place",
     "baselines.ppo2.model": "use Policy of baselines.common.policies",

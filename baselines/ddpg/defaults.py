@@ -1,7 +1,7 @@
 """What a kind of environment changes in the defaults of ``learn()``.
 
-A function for each environment type. All keys are arguments of ``learn()`` or of the
-network.
+A function for each environment type. The key ``env`` holds what the algorithm needs of
+the environment; all others are arguments of ``learn()`` or of the network.
 """
 
 
@@ -9,6 +9,8 @@ def mujoco():
     # "Our DDPG" of Fujimoto et al. 2018, with networks and batches as in td3. OpenAI
     # Baselines had no defaults beside those of ``learn()``.
     return dict(
+        # Four play while one optimiser trains; updates to an agent step are the same.
+        env=dict(num_env=4),
         network="mlp",
         num_layers=2,
         num_hidden=256,

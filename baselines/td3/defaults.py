@@ -1,13 +1,15 @@
 """What a kind of environment changes in the defaults of ``learn()``.
 
-A function for each environment type. All keys are arguments of ``learn()`` or of the
-network.
+A function for each environment type. The key ``env`` holds what the algorithm needs of
+the environment; all others are arguments of ``learn()`` or of the network.
 """
 
 
 def mujoco():
     # Of the code of Fujimoto et al. 2018.
     return dict(
+        # Four play while one optimiser trains; updates to an agent step are the same.
+        env=dict(num_env=4),
         network="mlp",
         num_layers=2,
         num_hidden=256,
