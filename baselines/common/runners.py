@@ -127,6 +127,25 @@ def flatten(x):
     return ops.reshape(x, (-1, *x.shape[2:]))
 
 
+def minibatch(indices, states, *batch):
+    """Returns states and fields of a rollout for some of its samples or environments.
+
+    Args:
+        indices: [B] of samples, from 0 to T N - 1; of environments if there is a
+            recurrent state, as a sequence begins with its own.
+        states: [N, S] recurrent state before the first step; None if none.
+        batch: fields [T, N, ...].
+
+    Returns:
+        states [B, S] or None, and fields [1, B, ...], or [T, B, ...] of environments.
+    """
+    if states is not None:
+        states = ops.take(states, indices, axis=0)
+        return states, *(ops.take(x, indices, axis=1) for x in batch)
+    samples = (ops.take(flatten(x), indices, axis=0) for x in batch)
+    return states, *(ops.expand_dims(x, 0) for x in samples)
+
+
 class Shuffler:
     """Splits batches into random minibatches."""
 
@@ -135,8 +154,12 @@ class Shuffler:
         self.rng = np.random.default_rng([seed, 1])
 
     def minibatches(self, size, count) -> np.ndarray:
-        """Returns indices [count, size / count] that hold 0 to ``size`` - 1 once."""
-        return self.rng.permutation(size).reshape(count, -1)
+        """Returns random indices [count, size // count] of 0 to ``size`` - 1.
+
+        None is there twice; all are if ``count`` divides ``size``.
+        """
+        used = size // count * count
+        return self.rng.permutation(size)[:used].reshape(count, -1)
 
     def get_state(self) -> dict:
         return self.rng.bit_generator.state

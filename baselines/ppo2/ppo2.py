@@ -15,7 +15,7 @@ from baselines.common.machine import check_memory
 from baselines.common.optimizers import Adam
 from baselines.common.policies import Policy
 from baselines.common.returns import explained_variance, gae
-from baselines.common.runners import Runner, Shuffler, flatten
+from baselines.common.runners import Runner, Shuffler, flatten, minibatch
 from baselines.common.schedules import make_schedule
 from baselines.common.updates import Step, make_update
 
@@ -134,14 +134,6 @@ def learn(
     what = f"an update of {noptepochs:,} epochs of {num_samples:,} samples"
     check_memory(what, 16 * noptepochs * num_samples, "noptepochs or nsteps")
     optimizer = Adam(epsilon=1e-5, global_clipnorm=max_grad_norm)
-
-    def minibatch(indices, states, *batch):
-        """Returns states and batch [T, N, ...] of some environments or samples."""
-        if recurrent:  # Whole sequences, which begin with their own states.
-            states = ops.take(states, indices, axis=0)
-            return states, *(ops.take(x, indices, axis=1) for x in batch)
-        samples = (ops.take(flatten(x), indices, axis=0) for x in batch)
-        return states, *(ops.expand_dims(x, 0) for x in samples)
 
     def loss(indices, cliprange, *batch):
         states, obs, masks, *batch = minibatch(indices, *batch)
