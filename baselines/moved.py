@@ -17,7 +17,7 @@ MOVED = {
     "baselines.acktr": TO_COME,
     "baselines.bench.benchmarks": "the folder benchmarks beside the package has what "
     "is measured, on which tasks",
-    "baselines.common.cg": "it is still to come, with trpo_mpi",
+    "baselines.common.cg": "use conjugate_gradient of baselines.common.trust_region",
     "baselines.common.console_util": "baselines.logger prints tables; for flags use "
     "argparse.BooleanOptionalAction",
     "baselines.common.dataset": "use Shuffler of baselines.common.runners",
@@ -70,7 +70,6 @@ MOVED = {
     "baselines.ppo2.model": "use Policy of baselines.common.policies",
     "baselines.ppo2.runner": "use Runner of baselines.common.runners and gae of "
     "baselines.common.returns",
-    "baselines.trpo_mpi": TO_COME,
 }
 
 

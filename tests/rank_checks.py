@@ -14,15 +14,20 @@ import time
 
 import keras
 import numpy as np
+from gymnasium import spaces
 from keras import ops
 from test_normalize import Scripted
 
-from baselines import a2c, logger, ppo2, run
+from baselines import a2c, logger, ppo2, run, trpo
 from baselines.common import mpi
 from baselines.common.envs import make_vec_env
+from baselines.common.models import mlp
 from baselines.common.optimizers import Adam
+from baselines.common.policies import Policy
+from baselines.common.runners import flatten
 from baselines.common.running_moments import RunningMoments
 from baselines.common.saving.checkpoints import list_manifests
+from baselines.common.trust_region import make_trust_region_update
 from baselines.common.updates import Step, check_equal, make_update
 from baselines.common.vec_env import VecNormalize
 
@@ -119,7 +124,11 @@ def scanned_update_is_that_of_one_rank_with_all_batches():
 
 def variables_are_equal_after_10_updates():
     """Also the statistics of observations, though each rank has different ones."""
-    for learn in (a2c.learn, ppo2.learn):
+    for learn, batch in (
+        (a2c.learn, dict(nsteps=8)),
+        (ppo2.learn, dict(nsteps=8)),
+        (trpo.learn, dict(timesteps_per_batch=8)),
+    ):
         seen, updates = [], []
 
         def callback(local_variables, global_variables, seen=seen, updates=updates):
@@ -131,7 +140,7 @@ def variables_are_equal_after_10_updates():
             env=make_vec_env("Pendulum-v1", seed=0),
             network="mlp",
             seed=0,
-            nsteps=8,
+            **batch,
             total_timesteps=100_000,
             normalize_observations=True,
             callback=callback,
@@ -145,12 +154,47 @@ def variables_are_equal_after_10_updates():
         assert model.parts["normalizer"].count.numpy() == 160
 
 
+def trust_region_step_is_that_of_one_rank_with_all_samples():
+    rng = np.random.default_rng(0)
+    obs = rng.uniform(-1, 1, (20, 4, 3)).astype(np.float32)
+    actions = rng.normal(size=(20, 4, 2)).astype(np.float32)
+    advantages = rng.normal(size=(20, 4)).astype(np.float32)
+
+    def step(envs):
+        keras.utils.set_random_seed(0)
+        box = spaces.Box(-1, 1, (2,))
+        policy = Policy(spaces.Box(-1, 1, (3,)), box, mlp, "copy", seed=0)
+
+        def loss(old_params, states, obs, masks, actions, advantages):
+            params, _ = policy(obs, states, masks)
+            actions, advantages = flatten(actions), flatten(advantages)
+            loss = ops.mean(advantages * policy.distribution.neglogp(params, actions))
+            kl = ops.mean(policy.distribution.kl(old_params, params))
+            return loss, {"kl": kl}
+
+        update = make_trust_region_update(policy, loss, 0.01, 10, 0.1)
+        batch = obs, np.zeros((20, 4), bool), actions, advantages
+        metrics = update(None, *(x[:, envs] for x in batch))
+        return metrics, policy.policy_variables
+
+    metrics, together = step(slice(2 * mpi.rank, 2 * mpi.rank + 2))
+    check_equal(together)
+    size, mpi.size = mpi.size, 1
+    metrics_alone, alone = step(slice(None))
+    mpi.size = size
+    assert metrics["halvings"] == metrics_alone["halvings"] < 10
+    np.testing.assert_allclose(metrics["kl"], metrics_alone["kl"], rtol=1e-3)
+    for a, b in zip(together, alone):
+        np.testing.assert_allclose(a, b, atol=1e-4)
+
+
 CHECKS = [
     collectives,
     statistics_are_those_of_all_ranks,
     update_is_that_of_one_rank_with_all_batches,
     scanned_update_is_that_of_one_rank_with_all_batches,
     variables_are_equal_after_10_updates,
+    trust_region_step_is_that_of_one_rank_with_all_samples,
 ]
 
 

@@ -6,7 +6,7 @@ import pytest
 from conftest import skipped_if_not_recurrent, slow
 from gymnasium import spaces
 
-from baselines import a2c, dqn, logger
+from baselines import a2c, dqn, logger, trpo
 from baselines.common.declarations import declared_arguments
 from baselines.common.discovery import find_algorithm, find_defaults
 from baselines.common.envs import make_env
@@ -153,7 +153,7 @@ def test_recurrent_networks_learn_a_fixed_sequence(learn, small, network):
             network=network,
             nlstm=32,
             total_timesteps=80_000,
-            **small | those_of(learn, lr=1e-2, gamma=0.5),
+            **small | those_of(learn, lr=1e-2, gamma=0.5, value_network="shared"),
         )
     assert mean == 4  # 1 without a state
 
@@ -210,6 +210,34 @@ def test_a2c_reaches_195_on_cartpole(seed):
         total_timesteps=150_000,
     )
     assert best >= 195
+
+
+def make_pendulums(seed):
+    return DummyVecEnv(
+        [lambda i=i: make_env("Pendulum-v1", seed=seed + i) for i in range(8)]
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1])
+def test_trpo_swings_a_pendulum_up(seed):
+    """By RL Baselines3 Zoo's settings, but for its noise (gSDE) and observations."""
+    model = trpo.learn(
+        env=make_pendulums(100 * seed),
+        network="mlp",
+        seed=seed,
+        normalize_observations=True,
+        timesteps_per_batch=2048,
+        max_kl=0.01,
+        cg_damping=0.1,
+        gamma=0.9,
+        lam=0.95,
+        vf_stepsize=1e-3,
+        vf_iters=15,
+        total_timesteps=150_000,
+    )
+    results = evaluate(model, make_pendulums(1000), 40, deterministic=True)
+    assert np.mean([result["r"] for result in results]) > -200  # -1,200 at random
 
 
 @pytest.mark.slow

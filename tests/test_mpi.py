@@ -333,12 +333,12 @@ def test_user_error_of_a_rank_ends_all_with_one_line():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["ppo2", "a2c"])
+@pytest.mark.parametrize("name", ["ppo2", "a2c", "trpo"])
 def test_two_ranks_learn_cartpole(name):
     settings = "--num_env=4 --env=CartPole-v1 --seed=0 --log_path=log"
     settings += " --stop_at=195 --log_interval=1"
     if name == "a2c":
         settings += " --value_network=copy --lr=5e-3 --ent_coef=0 --network=mlp"
-    steps = {"ppo2": 100_000, "a2c": 150_000}[name]
+    steps = {"ppo2": 100_000, "a2c": 150_000, "trpo": 100_000}[name]
     succeed([*RUN, f"--alg={name}", f"--num_timesteps={steps}", *settings.split()])
     assert float(read_rows("log")[-1]["eprewmean"]) >= 195

@@ -1,0 +1,75 @@
+"""What a kind of environment changes in the defaults of ``learn()``.
+
+A function for each environment type. The key ``env`` holds what the algorithm needs of
+the environment; all others are arguments of ``learn()`` or of the network.
+"""
+
+
+def atari():
+    # OpenAI Baselines' trpo_mpi/defaults.py. It had one environment for each core.
+    return dict(
+        env=dict(num_env=8),
+        network="cnn_small",
+        timesteps_per_batch=512,
+        max_kl=0.001,
+        cg_iters=10,
+        cg_damping=1e-3,
+        gamma=0.98,
+        lam=1.0,
+        vf_iters=3,
+        vf_stepsize=1e-4,
+    )
+
+
+def retro():
+    return atari()  # OpenAI Baselines had none; as in its ppo2.
+
+
+def mujoco():
+    # OpenAI Baselines' trpo_mpi/defaults.py.
+    return dict(
+        network="mlp",
+        num_hidden=32,
+        num_layers=2,
+        timesteps_per_batch=1024,
+        max_kl=0.01,
+        cg_iters=10,
+        cg_damping=0.1,
+        gamma=0.99,
+        lam=0.98,
+        vf_iters=5,
+        vf_stepsize=1e-3,
+        normalize_observations=True,
+    )
+
+
+def classic_control():
+    # RL Baselines3 Zoo's settings for CartPole-v1; max_kl and cg_iters are the defaults
+    # of its TRPO.
+    return dict(
+        env=dict(num_env=2),
+        timesteps_per_batch=1024,
+        max_kl=0.01,
+        cg_iters=15,
+        cg_damping=1e-3,
+        gamma=0.99,
+        lam=0.98,
+        vf_iters=20,
+        vf_stepsize=1e-3,
+    )
+
+
+def box2d():
+    # RL Baselines3 Zoo's settings for LunarLander-v3.
+    return dict(
+        classic_control(),
+        cg_damping=0.01,
+        vf_iters=15,
+    )
+
+
+def small():
+    """Settings for tests: short updates, and rows often."""
+    return dict(
+        timesteps_per_batch=64, max_kl=0.01, cg_damping=0.1, vf_iters=2, log_interval=3
+    )

@@ -1,0 +1,10 @@
+"""What a kind of environment changes in the defaults of ``learn()``: as in trpo."""
+
+from baselines.trpo import defaults
+
+atari = defaults.atari
+retro = defaults.retro
+mujoco = defaults.mujoco
+classic_control = defaults.classic_control
+box2d = defaults.box2d
+small = defaults.small
