@@ -112,7 +112,7 @@ def preset(base: Learn[Own, Model], **settings) -> Learn[Own, Model]:
         return train(learn.__module__, by_name(positional, keywords))
 
     changed = ", ".join(f"{name}={value!r}" for name, value in settings.items())
-    learn.__doc__ = f"Preset of {base.__module__} with {changed}."
+    learn.__doc__ = f"Preset of {base.__module__}{changed and f' with {changed}'}."
     # The module of the preset, so that its learn can be pickled.
     learn.__module__ = inspect.currentframe().f_back.f_globals["__name__"]
     learn.train = train
