@@ -14,4 +14,6 @@ def gymnasium_robotics():
     )
 
 
-small = defaults.small
+def small():
+    # The environments of contract tests have no goals.
+    return dict(defaults.small(), replay_k=0)

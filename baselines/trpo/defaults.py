@@ -26,8 +26,9 @@ def retro():
 
 
 def mujoco():
-    # OpenAI Baselines' trpo_mpi/defaults.py.
+    # OpenAI Baselines' trpo_mpi/defaults.py; its wrapper normalised rewards.
     return dict(
+        env=dict(normalize_rewards=True),
         network="mlp",
         num_hidden=32,
         num_layers=2,
