@@ -5,6 +5,7 @@ from collections import deque
 import numpy as np
 
 from baselines import logger
+from baselines.common.envs.checked import to_number
 from baselines.common.errors import UserValueError
 from baselines.common.saving.states import DamagedState, check_like, check_number
 
@@ -18,10 +19,18 @@ class ResultCollector:
     def collect(self, dones, infos) -> list:
         """Returns the results (``info["episode"]``) of a step.
 
+        They have ``success``, 0 or 1, if the last infos of the episodes tell.
+
         Args:
             dones, infos: of the step, as ``VecEnv.step_wait`` returned them.
         """
-        results = [info["episode"] for info in infos if "episode" in info]
+        results = []
+        for info in infos:
+            if "episode" in info:
+                # Of gymnasium-robotics, robots have the first and mazes the second.
+                success = to_number(info.get("is_success", info.get("success")))
+                known = {"success": success} if success in (0.0, 1.0) else {}
+                results.append(info["episode"] | known)
         if results:
             self.ends = None
         elif self.ends is not None:
@@ -53,7 +62,15 @@ class EpisodeResults:
 
     def mean(self, key) -> float:
         """Returns the mean of ``r`` or ``l`` (return, length), NaN if there is none."""
-        return float(np.mean([result[key] for result in self.results] or [np.nan]))
+        found = [result[key] for result in self.results if key in result]
+        return float(np.mean(found or [np.nan]))
+
+    def columns(self) -> dict:
+        """Returns the columns of a row: means of returns, lengths and successes."""
+        columns = {"eprewmean": self.mean("r"), "eplenmean": self.mean("l")}
+        if any("success" in result for result in self.results):
+            columns["success_rate"] = self.mean("success")
+        return columns
 
     def get_state(self) -> dict:
         return {"results": list(self.results), "count": self.count}
@@ -63,7 +80,7 @@ class EpisodeResults:
         if not len(state["results"]) <= min(state["count"], 100):
             raise DamagedState(f"{state['count']} episodes cannot have these results")
         for result in state["results"]:
-            for key in "r", "l":
+            for key in {"r", "l", *({"success"} & result.keys())}:
                 check_number(result[key], key)
         self.results = deque(state["results"], maxlen=100)
         self.count = state["count"]

@@ -380,8 +380,7 @@ class Run:
             "total_timesteps": self.num_timesteps,
             "time_elapsed": round(self.clock.seconds, 3),
             "fps": int(steps / seconds),
-            "eprewmean": self.episodes.mean("r"),
-            "eplenmean": self.episodes.mean("l"),
+            **self.episodes.columns(),
         }
         logger.logkvs(shared | self.row)
         logger.dumpkvs()
