@@ -78,6 +78,14 @@ def test_retro_without_its_emulators_says_what_to_install(capfd, monkeypatch, en
     assert "unknown environment" in error and "retro" not in error
 
 
+def test_robots_without_their_package_say_what_to_install(capfd, monkeypatch):
+    monkeypatch.setitem(sys.modules, "gymnasium_robotics", None)
+    error = error_of(capfd, ["--alg=ppo2", "--env=FetchReach-v4"])
+    assert "pip install -e '.[robotics]'" in error
+    error = error_of(capfd, ["--alg=ppo2", "--env=Handball-v4"])
+    assert "unknown environment" in error and "robotics" not in error
+
+
 def test_play_without_a_display_explains_itself(capfd, monkeypatch):
     for name in ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER"):
         monkeypatch.delenv(name, raising=False)

@@ -15,14 +15,19 @@ GAMES = set(EMULATORS.values())  # types whose observations are always images
 RETRO_ID = re.compile(
     r"-(32x|Arcade|Atari2600|GameBoy|Genesis|N64|Nes|Saturn|Sms|Snes)(-v\d+)?$"
 )
+# Environments of gymnasium-robotics, which it registers when it is imported.
+ROBOTICS_ID = re.compile(
+    r"(Fetch(PickAndPlace|Push|Reach|Slide)|Hand(Manipulate|Reach)|AdroitHand|"
+    r"FrankaKitchen|(Ant|Point)Maze_)\w*-v\d+$"
+)
 
 
 def find_spec(env_id: str) -> EnvSpec:
     """Returns the Gymnasium spec of ``env_id``.
 
     Args:
-        env_id: a registered id, a game of stable-retro, or ``module:EnvId``,
-            which imports the module first.
+        env_id: a registered id, one of gymnasium-robotics, a game of stable-retro, or
+            ``module:EnvId``, which imports the module first.
 
     Raises:
         UserValueError: if there is no such environment, or its module fails.
@@ -36,6 +41,12 @@ def find_spec(env_id: str) -> EnvSpec:
         raise MissingDependency(
             f"environment {name!r} needs the Atari emulator ale-py, which is not "
             "installed: pip install ale-py"
+        )
+    found = name in gym.registry or register_robotics()
+    if not found and ROBOTICS_ID.match(name):
+        raise MissingDependency(
+            f"environment {name!r} needs gymnasium-robotics, which is not installed: "
+            "pip install -e '.[robotics]'"
         )
     if name in gym.registry:
         return gym.spec(name)
@@ -66,6 +77,16 @@ def quiet_emulator() -> bool:
     except ImportError:
         return False
     ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
+    return True
+
+
+def register_robotics() -> bool:
+    """Registers the environments of gymnasium-robotics, if it is installed."""
+    try:
+        # Only here, because it takes a second.
+        import gymnasium_robotics  # noqa: F401
+    except ImportError:
+        return False
     return True
 
 
