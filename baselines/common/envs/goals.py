@@ -6,6 +6,7 @@ from typing import NamedTuple
 import gymnasium as gym
 import numpy as np
 
+from baselines.common.envs.checked import describe
 from baselines.common.errors import UserTypeError, UserValueError, first_line
 from baselines.common.vec_env.vec_env import VecEnvWrapper
 
@@ -57,7 +58,7 @@ def find_goals(venv) -> Goals:
     space = env.observation_space
     if not (hasattr(env, "compute_reward") and has_goals(space, venv)):
         name = env.spec.id if env.spec else type(env).__name__
-        raise UserTypeError(f"{NEEDED}; received {name}, which has {space!s:.200}")
+        raise UserTypeError(f"{NEEDED}; received {name} with {describe(space)}")
     goal_space = space["desired_goal"]
 
     def compute_reward(achieved, desired):
