@@ -284,8 +284,9 @@ def test_example_format_takes_rows_and_histograms(home, monkeypatch):
     assert re.search(r"^100 eval_actions [01] to [01]\n100 [\d.]+$", text, re.M), text
 
 
-def test_environment_and_network_of_ones_own_train(home):
-    command = next(x for x in COMMANDS if "my_envs:" in x and "my_networks:" in x)
+@pytest.mark.parametrize("own", ["my_envs:ShortCartPole-v0 --network=my_", "my_goals:"])
+def test_environment_and_network_of_ones_own_train(own, home):
+    command = next(x for x in COMMANDS if own in x)
     short, count = re.subn(r"num_timesteps=[\d_]+", "num_timesteps=400", command)
     assert count == 1
     run.main(shlex.split(short))
