@@ -152,9 +152,9 @@ def check_comparable(alg, settings, num_envs) -> None:
         settings: keywords for its ``learn()``.
         num_envs: environments that step together.
     """
-    if alg not in ("a2c", "ppo2", "dqn"):
+    if alg not in USUAL:
         raise UserValueError(
-            f"--compare=sb3 is for a2c, ppo2 and dqn, received --alg={alg}"
+            f"--compare=sb3 is for {', '.join(USUAL)}, received --alg={alg}"
         )
     network = settings["network"]
     separate = settings.get("value_network", "copy") == "copy"
@@ -163,23 +163,35 @@ def check_comparable(alg, settings, num_envs) -> None:
             "Stable-Baselines3 has the networks --network=cnn, and --network=mlp "
             f"with --value_network=copy; received {network!r}"
         )
-    if alg != "dqn":
-        return
-    usual = dict(values="scalar", n_step=1)
-    switches = "large_batch", "double_q", "dueling", "prioritized_replay", "noisy"
-    for name, value in (dict.fromkeys(switches, False) | usual).items():
+    for name, value in USUAL[alg].items():
         if settings[name] != value:
             raise UserValueError(
-                f"Stable-Baselines3's DQN has no --{name}={settings[name]}; leave it "
-                "out to compare"
+                f"Stable-Baselines3's {alg} is compared with --{name}={value}, "
+                f"received {settings[name]}"
             )
-    train_freq = settings["train_freq"]
+    train_freq = settings.get("train_freq", 1)
     if num_envs % train_freq and train_freq % num_envs:
         raise UserValueError(
             "for Stable-Baselines3 one of train_freq and num_env has to divide the "
             f"other; received {train_freq} and {num_envs}"
         )
 
+
+# Settings in which Stable-Baselines3 can do the work of ours, or is asked to.
+OFF_POLICY = dict(n_step=1, prioritized_replay=False, replay_k=0)
+CONTINUOUS = OFF_POLICY | dict(network="mlp", normalize_observations=False)
+USUAL = {
+    "a2c": {},
+    "ppo2": {},
+    "dqn": OFF_POLICY
+    | dict(values="scalar", large_batch=False, double_q=False, dueling=False)
+    | dict(noisy=False),
+    "sac": CONTINUOUS | dict(ent_coef=None, target_entropy=None),
+    "td3": CONTINUOUS,
+    "ddpg": CONTINUOUS
+    | dict(nb_rollout_steps=1, nb_train_steps=1, critic_l2_reg=0.0, action_l2=0.0)
+    | dict(random_eps=0.0, clip_norm=None, normalize_returns=False),
+}
 
 PEERS = {
     "sb3": stable_baselines3_peer,

@@ -8,9 +8,11 @@ import functools
 
 import ale_py
 import gymnasium as gym
+import numpy as np
 import stable_baselines3
 from stable_baselines3.common import env_util
 from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.noise import NormalActionNoise
 from stable_baselines3.common.sb2_compat.rmsprop_tf_like import RMSpropTFLike
 from stable_baselines3.common.vec_env import (
     DummyVecEnv,
@@ -18,6 +20,7 @@ from stable_baselines3.common.vec_env import (
     VecFrameStack,
 )
 
+from baselines.common.action_noise import parse_noise
 from baselines.common.schedules import make_schedule
 from benchmarks.rates import Clock, rate_of_env
 from benchmarks.serving import serve
@@ -108,7 +111,53 @@ def dqn(policy, env, settings):
     )
 
 
-ALGORITHMS = {fn.__name__: fn for fn in (a2c, ppo2, dqn)}
+def off_policy(env, settings, **names) -> dict:
+    """Returns what the algorithms below share, with ours' settings by their names."""
+    names = dict.fromkeys(OFF_POLICY, None) | names
+    every = settings.get("train_freq", 1)
+    return dict(
+        {theirs: settings[ours or theirs] for theirs, ours in names.items()},
+        train_freq=max(1, every // env.num_envs),
+        gradient_steps=max(1, env.num_envs // every),
+        policy_kwargs=dict(net_arch=mlp_sizes(settings)),
+    )
+
+
+OFF_POLICY = "buffer_size", "learning_starts", "batch_size", "tau", "gamma"
+
+
+def noise(env, settings):
+    """Returns the noise on actions of ours."""
+    size = env.action_space.shape[0]
+    _, deviation = parse_noise("noise_type", settings["noise_type"])
+    return NormalActionNoise(np.zeros(size), np.full(size, deviation))
+
+
+def sac(policy, env, settings):
+    """Returns Stable-Baselines3's SAC with the settings of ours."""
+    arguments = off_policy(env, settings, learning_rate="lr")
+    return stable_baselines3.SAC(policy, env, **arguments)
+
+
+def td3(policy, env, settings):
+    """Returns Stable-Baselines3's TD3 with the settings of ours."""
+    names = dict(learning_rate="lr", target_policy_noise="target_noise")
+    names |= dict(target_noise_clip=None, policy_delay=None)
+    arguments = off_policy(env, settings, **names)
+    return stable_baselines3.TD3(
+        policy, env, action_noise=noise(env, settings), **arguments
+    )
+
+
+def ddpg(policy, env, settings):
+    """Returns Stable-Baselines3's DDPG with the settings of ours."""
+    arguments = off_policy(env, settings, learning_rate="actor_lr")
+    return stable_baselines3.DDPG(
+        policy, env, action_noise=noise(env, settings), **arguments
+    )
+
+
+ALGORITHMS = {fn.__name__: fn for fn in (a2c, ppo2, dqn, sac, td3, ddpg)}
 
 
 class UntilTimeIsUp(BaseCallback):

@@ -147,6 +147,7 @@ class Bench:
             seed=settings.seed,
             log_dir=logger.get_dir(),
             reward_scale=settings.reward_scale,
+            normalize_rewards=settings.normalize_rewards,
             gamestate=settings.gamestate,
             on_worker_failure=settings.on_worker_failure,
         )

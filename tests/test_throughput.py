@@ -200,11 +200,19 @@ def test_mistake_gives_one_line(capfd, arguments, words):
 @pytest.mark.parametrize(
     ("name", "changes", "words"),
     [
-        ("rainbow", {}, "is for a2c, ppo2 and dqn, received --alg=rainbow"),
+        (
+            "rainbow",
+            {},
+            "is for a2c, ppo2, dqn, sac, td3, ddpg, received",
+        ),
         ("ppo2", dict(network="lstm"), "received 'lstm'"),
-        ("dqn", dict(noisy=True), "has no --noisy=True; leave it out"),
-        ("dqn", dict(values="categorical"), "has no --values=categorical"),
-        ("dqn", dict(n_step=3), "has no --n_step=3; leave it out"),
+        ("dqn", dict(noisy=True), "compared with --noisy=False, received True"),
+        (
+            "dqn",
+            dict(values="categorical"),
+            "compared with --values=scalar",
+        ),
+        ("dqn", dict(n_step=3), "compared with --n_step=1, received 3"),
         ("dqn", dict(train_freq=3), "train_freq and num_env has to divide"),
     ],
 )

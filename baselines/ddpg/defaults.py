@@ -38,7 +38,7 @@ def small():
         learning_starts=100,
         buffer_size=1000,
         batch_size=32,
-        nb_rollout_steps=8,
-        nb_train_steps=4,
+        nb_rollout_steps=2,
+        nb_train_steps=2,
         print_freq=1,
     )
