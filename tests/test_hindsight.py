@@ -191,7 +191,7 @@ def missing(*_):
 @pytest.mark.parametrize(
     ("make_env", "message"),
     [
-        (CounterEnv, "goals need an environment .*; received CounterEnv"),
+        (CounterEnv, "goals need environments .*; received CounterEnv with Box"),
         (lambda: Priced(missing), r"it raised KeyError: 'no torque in info'"),
         (lambda: Priced(lambda a, b, _: -1.0), r"expected shape \(2,\).*received \(\)"),
     ],

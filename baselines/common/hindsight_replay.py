@@ -28,10 +28,8 @@ class HindsightReplayBuffer(ReplayBuffer):
     def __init__(self, observation_space, *arguments, goals, replay_k, **keywords):
         self.goals = goals
         self.share = replay_k / (replay_k + 1)
-        size, dtype = (
-            goals.achieved.stop - goals.achieved.start,
-            observation_space.dtype,
-        )
+        size = goals.achieved.stop - goals.achieved.start
+        dtype = observation_space.dtype
         # A goal, and where its episode stops.
         self.other_bytes = ReplayBuffer.other_bytes + array_bytes((size,), dtype) + 8
         super().__init__(observation_space, *arguments, **keywords)
@@ -117,8 +115,8 @@ class HindsightReplayBuffer(ReplayBuffer):
             assert at[0] == self.count % self.num_rows or (
                 (self.achieved[at] == frame[self.goals.achieved]).all()
             )
-        stops, begun = self.episodes
-        del self.episodes
+        stops, _ = self.episodes
+        del self.episodes  # to be found again
         assert (stops[slots] == self.episodes[0][slots]).all()
 
     def set_state(self, state) -> None:

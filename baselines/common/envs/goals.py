@@ -12,8 +12,8 @@ from baselines.common.vec_env.vec_env import VecEnvWrapper
 
 KEYS = "achieved_goal", "desired_goal"
 NEEDED = (
-    "goals need an environment made here, with Dict observations of observation, "
-    "achieved_goal and desired_goal and a function compute_reward(achieved_goal, "
+    "goals need environments in a DummyVecEnv or SubprocVecEnv, with Dict observations "
+    "of observation, achieved_goal and desired_goal, and compute_reward(achieved_goal, "
     "desired_goal, info)"
 )
 
@@ -33,8 +33,8 @@ def find_goals(venv) -> Goals:
     """Returns the goals of a VecEnv whose Dict observations were made flat.
 
     Environments are those of gymnasium-robotics' ``GoalEnv``, whose ``compute_reward``
-    takes goals [B, ...] as well. It is called in this process, as workers are busy, and
-    what reward wrappers do to rewards is done to its.
+    takes goals [B, ...] as well. It is called in this process, as workers may be in the
+    middle of a step. Reward wrappers are applied to what it returns.
 
     Raises:
         UserTypeError: if the environments have no goals.

@@ -92,7 +92,7 @@ class DummyVecEnv(VecEnv):
         return self._obs.copy(), self._rewards.copy(), self._dones.copy(), infos
 
     def local_env(self):
-        """Returns one of the environments."""
+        """Returns an environment of this process, to ask what rewards goals have."""
         return self.envs[0]
 
     def get_images(self):

@@ -85,7 +85,7 @@ class SubprocVecEnv(VecEnv):
                 "on_worker_failure has to be 'replace' or 'raise', received "
                 f"{on_worker_failure!r}"
             )
-        self.local_env = env_fns[0]
+        self.local_env = env_fns[0]  # as in DummyVecEnv
         self.on_worker_failure = on_worker_failure
         self.worker_timeout = worker_timeout
         self._memory = tempfile.TemporaryFile(dir=shared_memory_folder())
