@@ -35,7 +35,7 @@ def check_sizes(env, nsteps, arguments) -> None:
         f"a rollout of {nsteps:,} steps in {env.num_envs:,} environments",
         # As they come, and side by side.
         nsteps * (STEP_BYTES + 2 * env.num_envs * observation),
-        "nsteps",
+        "nsteps" if "nsteps" in arguments.declared else "rollout",
     )
     for name, argument in arguments.declared.items():
         if Batch in argument.markers:
