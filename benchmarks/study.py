@@ -89,6 +89,16 @@ def studies() -> list:
     for env in ("InvertedDoublePendulum", "InvertedPendulum", "Reacher", "Swimmer"):
         command = f"--alg=ppo2 --env={env}-v4 --num_timesteps=1e6 --seed=1"
         found.append(Study(f"mujoco/{env}_seed_1", command))
+    for seed in (0, 1):
+        for env in ("HalfCheetah", "Hopper", "Walker2d"):
+            for alg in ("sac", "td3") if seed else ("sac", "td3", "ddpg", "trpo"):
+                command = f"--alg={alg} --env={env}-v4 --num_timesteps=1e6"
+                command += f" --seed={seed} --eval_interval=50_000"
+                found.append(Study(f"continuous/{alg}_{env}_seed_{seed}", command))
+    for env, steps in {"FetchReach": 20_000, "FetchPush": 600_000}.items():
+        command = f"--alg=her --env={env}-v4 --num_timesteps={steps} --seed=0"
+        command += f" --eval_interval={steps // 20} --eval_episodes=50"
+        found.append(Study(f"robotics/her_{env}_seed_0", command))
     return found
 
 

@@ -113,6 +113,8 @@ def skip_without_packages(command):
         pytest.importorskip("stable_retro")
     if "HalfCheetah" in command:
         pytest.importorskip("mujoco")
+    if "Fetch" in command:
+        pytest.importorskip("gymnasium_robotics")
 
 
 def test_the_two_commands_stand_first():

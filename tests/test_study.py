@@ -24,8 +24,10 @@ def results(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
 def test_every_run_has_a_command_that_is_accepted(run):
-    if "mujoco" in run.name:
+    if run.name.startswith(("mujoco", "continuous")):
         pytest.importorskip("mujoco")
+    if run.name.startswith("robotics"):
+        pytest.importorskip("gymnasium_robotics")
     settings = parse(run.arguments.split())
     assert run.last_step is None or run.last_step <= settings.num_timesteps
 
