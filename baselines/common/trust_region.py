@@ -23,9 +23,9 @@ def make_trust_region_update(policy, loss, max_kl, cg_iters, cg_damping):
 
     F is the Hessian of the mean of KL(π_old || π), the Fisher matrix, with
     ``cg_damping`` added to its diagonal. As in OpenAI Baselines it is that of every
-    fifth time step, unless the policy is recurrent. The step is made with
-    the metrics of the loss, and ``halvings``: how often it was halved, 10 if it was
-    given up and the policy is as it was.
+    fifth time step, unless the policy is recurrent. The metrics are those of the loss
+    after the step, and ``halvings``: how often it was halved, 10 if it was given up and
+    the policy is as it was.
 
     With several MPI ranks, gradients, products with F and losses are means over all of
     them, so all make the same step; the policy has to be the same on all of them.
