@@ -53,11 +53,14 @@ def is_preset(name):
 
 
 def is_covered(name):
-    """Whether an algorithm is a preset, and another one of the same changes more."""
+    """Whether an algorithm is a preset that changes nothing, or less than another."""
     learn = import_learn(name)
     others = [import_learn(other) for other in list_algorithms()]
     return learn.preset_of is not None and any(
-        other.preset_of is learn.preset_of and len(other.settings) > len(learn.settings)
+        other.preset_of is learn.preset_of
+        and len(other.settings) > len(learn.settings)
+        or other is learn.preset_of
+        and not learn.settings
         for other in others
     )
 

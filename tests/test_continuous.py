@@ -193,10 +193,11 @@ def test_pendulum_better_than_minus_200(alg, seed):
     """With the defaults of its kind, but for small networks and batches."""
     learn = import_learn(find_algorithm(alg))
     settings = find_defaults(find_algorithm(alg), "classic_control")
+    num_env = settings.pop("env")["num_env"]
     settings |= dict(num_hidden=64, batch_size=64, seed=seed, total_timesteps=10_000)
     if alg != "ddpg":
         settings["lr"] = 1e-3
-    env = make_vec_env("Pendulum-v1", num_env=4, seed=seed)
+    env = make_vec_env("Pendulum-v1", num_env=num_env, seed=seed)
     model = learn(env, **settings)
     results = evaluate(model, env, episodes=100, deterministic=True)
     assert np.mean([result["r"] for result in results]) > -200
