@@ -34,11 +34,13 @@ def evaluate_run(
     if json:
         print(json_text.dumps(found))
     else:
+        rate = found.get("success_rate")
+        successes = "" if rate is None else f", success rate {rate:g}"
         print(
             f"{trained_env.spec.id}: mean score {found['mean']:g} (deviation "
             f"{found['std']:.3g}, {found['min']:g} to {found['max']:g}) of "
             f"{found['episodes']} episodes, mean length {found['mean_length']:g} "
-            "agent steps"
+            f"agent steps{successes}"
         )
     return found
 

@@ -9,8 +9,9 @@ from toy_envs import BitFlips, CounterEnv
 from baselines import logger
 from baselines.common.envs import make_vec_env
 from baselines.common.envs.goals import Goals, find_goals
-from baselines.common.episodes import EpisodeResults, ResultCollector
+from baselines.common.episodes import EpisodeResults, ResultCollector, result_of
 from baselines.common.errors import UserError, UserValueError
+from baselines.common.evaluation import summary
 from baselines.common.hindsight_replay import HindsightReplayBuffer
 from baselines.common.off_policy import Player, make_memory
 from baselines.common.saving.states import DamagedState
@@ -254,6 +255,16 @@ def test_rate_of_successes():
     other.results[0]["success"] = "all"
     with pytest.raises(DamagedState, match="success"):
         EpisodeResults().set_state(other.get_state())
+
+
+def test_evaluations_say_how_many_episodes_succeed():
+    def result(success):
+        episode = {"r": 1.0, "l": 5, "t": 0.1}
+        return result_of({"episode": episode, "is_success": success})
+
+    found = summary([result(True), result(False), result(True), result(None)])
+    assert found["success_rate"] == pytest.approx(2 / 3)
+    assert "success_rate" not in summary([result("perhaps")])
 
 
 def success(bits, replay_k, **settings):

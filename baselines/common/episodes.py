@@ -10,6 +10,17 @@ from baselines.common.errors import UserValueError
 from baselines.common.saving.states import DamagedState, check_like, check_number
 
 
+def result_of(info) -> dict:
+    """Returns the result (``info["episode"]``) of an episode from its last info.
+
+    It has ``success``, 0 or 1, if the info tells.
+    """
+    # Of gymnasium-robotics, robots have the first and mazes the second.
+    success = to_number(info.get("is_success", info.get("success")))
+    known = {"success": success} if success in (0.0, 1.0) else {}
+    return info["episode"] | known
+
+
 class ResultCollector:
     """Takes the results of episodes out of infos; warns once if there are none."""
 
@@ -17,20 +28,12 @@ class ResultCollector:
         self.ends = 0  # None once there was a result, or the warning
 
     def collect(self, dones, infos) -> list:
-        """Returns the results (``info["episode"]``) of a step.
-
-        They have ``success``, 0 or 1, if the last infos of the episodes tell.
+        """Returns the results (see ``result_of``) of a step.
 
         Args:
             dones, infos: of the step, as ``VecEnv.step_wait`` returned them.
         """
-        results = []
-        for info in infos:
-            if "episode" in info:
-                # Of gymnasium-robotics, robots have the first and mazes the second.
-                success = to_number(info.get("is_success", info.get("success")))
-                known = {"success": success} if success in (0.0, 1.0) else {}
-                results.append(info["episode"] | known)
+        results = [result_of(info) for info in infos if "episode" in info]
         if results:
             self.ends = None
         elif self.ends is not None:

@@ -7,6 +7,7 @@ import numpy as np
 from baselines import logger
 from baselines.common import mpi
 from baselines.common.envs import as_vec_env
+from baselines.common.episodes import result_of
 from baselines.common.errors import UserValueError
 from baselines.common.machine import check_memory
 from baselines.common.saving.log_folder import BEST_MODEL_FILE
@@ -35,7 +36,7 @@ def play_steps(model, env, deterministic=False):
 
 
 def evaluate(model, env, episodes, deterministic=False, actions=None) -> list:
-    """Returns the results (``info["episode"]``) of episodes, in the order they ended.
+    """Returns the results (see ``result_of``) of episodes, in the order they ended.
 
     Each environment plays as many as the others, or one more: those that end first are
     not counted more often.
@@ -64,14 +65,18 @@ def evaluate(model, env, episodes, deterministic=False, actions=None) -> list:
         for i, info in enumerate(infos):
             if left[i] and "episode" in info:
                 left[i] -= 1
-                results.append(info["episode"])
+                results.append(result_of(info))
         if not any(left):
             return results
 
 
 def summary(results) -> dict:
-    """Returns mean, deviation, minimum and maximum of the returns, and mean length."""
+    """Returns mean, deviation, minimum and maximum of the returns, and mean length.
+
+    Also ``success_rate``, if results have ``success``.
+    """
     returns = [result["r"] for result in results]
+    successes = [result["success"] for result in results if "success" in result]
     return {
         "episodes": len(results),
         "mean": float(np.mean(returns)),
@@ -79,6 +84,7 @@ def summary(results) -> dict:
         "min": float(np.min(returns)),
         "max": float(np.max(returns)),
         "mean_length": float(np.mean([result["l"] for result in results])),
+        **({"success_rate": float(np.mean(successes))} if successes else {}),
     }
 
 
@@ -156,6 +162,8 @@ class Evaluation:
             "eval_eprewstd": found["std"],
             "eval_eplenmean": found["mean_length"],
         }
+        if "success_rate" in found:
+            self.columns["eval_success_rate"] = found["success_rate"]
         logger.log(
             f"evaluated at {num_timesteps} agent steps: mean return {found['mean']:g} "
             f"({found['min']:g} to {found['max']:g}) of {found['episodes']} episodes; "
