@@ -103,6 +103,19 @@ def work_of(bench, best) -> dict:
     }
 
 
+def sbx_peer(bench) -> PeerProgram:
+    """Returns SBX, Stable-Baselines3 on JAX, at the work of ours."""
+    settings = bench.settings
+    if settings.alg not in ("sac", "td3", "ddpg"):
+        raise UserValueError(
+            f"--compare=sbx is for sac, td3 and ddpg, received --alg={settings.alg}"
+        )
+    check_installed("sbx", "sbx", "sbx-rl")
+    check_comparable(settings.alg, bench.learn_arguments, bench.env.num_envs)
+    work = work_of(bench, best=False) | {"package": "sbx"}
+    return PeerProgram("SBX", "benchmarks.sb3", work, ("loop",))
+
+
 def stable_baselines3_peer(bench, best=False) -> PeerProgram:
     """Returns Stable-Baselines3 at the work of ours."""
     check_installed("sb3", "stable_baselines3", "stable-baselines3")
@@ -114,7 +127,8 @@ def stable_baselines3_peer(bench, best=False) -> PeerProgram:
         if bench.learn_arguments["network"] != "cnn":
             raise UserValueError("--compare=sb3_best is for --network=cnn")
         name, measures = f"{name} at its best", ("loop",)
-    return PeerProgram(name, "benchmarks.sb3", work_of(bench, best), measures)
+    work = work_of(bench, best) | {"package": "stable_baselines3"}
+    return PeerProgram(name, "benchmarks.sb3", work, measures)
 
 
 def torch_peer(bench, best=False) -> PeerProgram:
@@ -195,6 +209,7 @@ USUAL = {
 
 PEERS = {
     "sb3": stable_baselines3_peer,
+    "sbx": sbx_peer,
     "sb3_best": partial(stable_baselines3_peer, best=True),
     "torch": torch_peer,
     "torch_best": partial(torch_peer, best=True),

@@ -1,10 +1,11 @@
-"""Stable-Baselines3 at the work of one of our algorithms, for ``throughput.py``.
+"""Stable-Baselines3, or SBX, at the work of our algorithms, for ``throughput.py``.
 
 A program of its own, so that neither side has the other's threads and memory. It is
 asked for the rates ``env`` and ``loop``, see ``serving.py``.
 """
 
 import functools
+import importlib
 
 import ale_py
 import gymnasium as gym
@@ -49,9 +50,9 @@ def schedule(value, of_numbers="constant"):
     return lambda remaining: ours(1.0 - remaining)
 
 
-def a2c(policy, env, settings):
+def a2c(package, policy, env, settings):
     """Returns Stable-Baselines3's A2C with the settings of ours."""
-    return stable_baselines3.A2C(
+    return package.A2C(
         policy,
         env,
         learning_rate=schedule(settings["lr"], settings["lrschedule"]),
@@ -68,10 +69,10 @@ def a2c(policy, env, settings):
     )
 
 
-def ppo2(policy, env, settings):
+def ppo2(package, policy, env, settings):
     """Returns Stable-Baselines3's PPO with the settings of ours."""
     batch_size = env.num_envs * settings["nsteps"] // settings["nminibatches"]
-    return stable_baselines3.PPO(
+    return package.PPO(
         policy,
         env,
         learning_rate=schedule(settings["lr"]),
@@ -89,10 +90,10 @@ def ppo2(policy, env, settings):
     )
 
 
-def dqn(policy, env, settings):
+def dqn(package, policy, env, settings):
     """Returns Stable-Baselines3's DQN with the settings of ours, additions off."""
     steps, every = env.num_envs, settings["train_freq"]
-    return stable_baselines3.DQN(
+    return package.DQN(
         policy,
         env,
         learning_rate=settings["lr"],
@@ -133,28 +134,24 @@ def noise(env, settings):
     return NormalActionNoise(np.zeros(size), np.full(size, deviation))
 
 
-def sac(policy, env, settings):
-    """Returns Stable-Baselines3's SAC with the settings of ours."""
+def sac(package, policy, env, settings):
+    """Returns the SAC of Stable-Baselines3 or SBX with the settings of ours."""
     arguments = off_policy(env, settings, learning_rate="lr")
-    return stable_baselines3.SAC(policy, env, **arguments)
+    return package.SAC(policy, env, **arguments)
 
 
-def td3(policy, env, settings):
-    """Returns Stable-Baselines3's TD3 with the settings of ours."""
+def td3(package, policy, env, settings):
+    """Returns the TD3 of Stable-Baselines3 or SBX with the settings of ours."""
     names = dict(learning_rate="lr", target_policy_noise="target_noise")
     names |= dict(target_noise_clip=None, policy_delay=None)
     arguments = off_policy(env, settings, **names)
-    return stable_baselines3.TD3(
-        policy, env, action_noise=noise(env, settings), **arguments
-    )
+    return package.TD3(policy, env, action_noise=noise(env, settings), **arguments)
 
 
-def ddpg(policy, env, settings):
-    """Returns Stable-Baselines3's DDPG with the settings of ours."""
+def ddpg(package, policy, env, settings):
+    """Returns the DDPG of Stable-Baselines3 or SBX with the settings of ours."""
     arguments = off_policy(env, settings, learning_rate="actor_lr")
-    return stable_baselines3.DDPG(
-        policy, env, action_noise=noise(env, settings), **arguments
-    )
+    return package.DDPG(policy, env, action_noise=noise(env, settings), **arguments)
 
 
 ALGORITHMS = {fn.__name__: fn for fn in (a2c, ppo2, dqn, sac, td3, ddpg)}
@@ -196,12 +193,12 @@ def extractors(model):
 def make_measures(work):
     """Returns what there is to measure, by name."""
     env = make_env(work)
-    settings = work["settings"]
+    settings, package = work["settings"], importlib.import_module(work["package"])
 
     @functools.cache
     def make_model():
         policy = "CnnPolicy" if len(env.observation_space.shape) == 3 else "MlpPolicy"
-        model = ALGORITHMS[work["alg"]](policy, env, settings)
+        model = ALGORITHMS[work["alg"]](package, policy, env, settings)
         if work["best"]:
             for extractor in extractors(model):
                 faster(extractor, settings["precision"] == "bfloat16")

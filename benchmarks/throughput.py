@@ -66,7 +66,8 @@ class Options:
     env: Annotated[str, "environment id"] = "PongNoFrameskip-v4"
     compare: Annotated[
         str | None,
-        "also measure others at the same work: Stable-Baselines3 (sb3), a PPO of "
+        "also measure others at the same work: Stable-Baselines3 (sb3), it on JAX "
+        "(sbx), a PPO of "
         "PyTorch on ALE's vectorised environment (torch), both as fast as PyTorch is "
         "on a CPU (sb3_best, torch_best), or that environment alone (ale); several "
         "with commas",
