@@ -90,7 +90,7 @@ def read_config(folder, own) -> dict:
 def is_config(config, own) -> bool:
     """Whether a JSON value has all that ``make_config`` makes, of the same types."""
     arguments, settings = config["arguments"], config["settings"]
-    needed = {"num_env", "normalize_rewards", "seed"}
+    needed = {"alg", "num_env", "normalize_rewards", "seed"}
     if config["command"] is not None:  # Python may have made any environment.
         needed |= {"env", "env_type"}
     if None in (arguments[name] for name in needed):
