@@ -18,7 +18,7 @@ from gymnasium import spaces
 from keras import ops
 from test_normalize import Scripted
 
-from baselines import a2c, logger, ppo2, run, trpo
+from baselines import a2c, ddpg, logger, ppo2, run, sac, trpo
 from baselines.common import mpi
 from baselines.common.envs import make_vec_env
 from baselines.common.models import mlp
@@ -154,6 +154,44 @@ def variables_are_equal_after_10_updates():
         assert model.parts["normalizer"].count.numpy() == 160
 
 
+def off_policy_variables_are_equal_and_steps_are_counted_over_the_ranks():
+    seen = {}
+    model = ddpg.learn(
+        env=make_vec_env("Pendulum-v1", num_env=2, seed=0),
+        network="mlp",
+        seed=0,
+        nb_rollout_steps=4,
+        nb_train_steps=2,
+        batch_size=8,
+        learning_starts=12,
+        total_timesteps=80,
+        normalize_observations=True,
+        normalize_returns=True,
+        prioritized_replay=True,
+        callback=lambda names, _: seen.update(names),
+    )
+    weights = b"".join(v.numpy().tobytes() for v in model.variables)
+    first, second = mpi.gather(weights)
+    assert first == second
+    memory, target = seen["memory"], seen["target"]
+    first, second = mpi.gather(memory.frames[:20].tobytes())
+    assert first != second
+    # 20 steps of two environments on two ranks; the first is of the fourth of them.
+    assert int(seen["critic_optimizer"].iterations) == 2 * 17
+    assert seen["player"].num_timesteps == 80
+    assert model.parts["normalizer"].count.numpy() == 80
+    assert target.parts["returns"].count.numpy() == 2 * 17 * 2 * 8
+    assert memory.beta_iters == 80
+    # And with nothing left out at first.
+    sac.learn(
+        env=make_vec_env("Pendulum-v1", num_env=1, seed=0),
+        network="mlp",
+        learning_starts=0,
+        batch_size=8,
+        total_timesteps=8,
+    )
+
+
 def trust_region_step_is_that_of_one_rank_with_all_samples():
     rng = np.random.default_rng(0)
     obs = rng.uniform(-1, 1, (20, 4, 3)).astype(np.float32)
@@ -195,6 +233,7 @@ CHECKS = [
     scanned_update_is_that_of_one_rank_with_all_batches,
     variables_are_equal_after_10_updates,
     trust_region_step_is_that_of_one_rank_with_all_samples,
+    off_policy_variables_are_equal_and_steps_are_counted_over_the_ranks,
 ]
 
 

@@ -12,7 +12,7 @@ from baselines.common.actor_critic import ActorCritic, Critic
 from baselines.common.discovery import find_algorithm, find_defaults, import_learn
 from baselines.common.distributions import Deterministic
 from baselines.common.envs import make_vec_env
-from baselines.common.errors import UserValueError
+from baselines.common.errors import UserTypeError, UserValueError
 from baselines.common.evaluation import evaluate
 from baselines.common.saving.states import DamagedState
 from baselines.common.vec_env import DummyVecEnv
@@ -112,14 +112,17 @@ def make_model(**arguments):
 
 def test_values_stay_when_statistics_of_returns_change():
     """Pop-Art: of outputs that were right for other statistics."""
-    model = make_model(normalize_returns=True)
+    model, target = (make_model(normalize_returns=True) for _ in range(2))
     obs = np.stack([VECTOR.sample() for _ in range(4)])
     actions = np.stack([BOX.sample() for _ in range(4)])
     before = np.asarray(model.values(obs, actions))
-    model.observe_returns(np.float32([[90, 110], [90, 110]]))
+    others = np.asarray(target.values(obs, actions))
+    model.observe_returns(np.float32([[90, 110], [90, 110]]), target)
     assert float(model.parts["returns"].mean) == 100
     assert float(model.deviation_of_returns) == pytest.approx(10)
     np.testing.assert_allclose(model.values(obs, actions), before, atol=1e-4)
+    np.testing.assert_allclose(target.values(obs, actions), others, atol=1e-4)
+    assert float(target.parts["returns"].mean) == 100
     outputs = np.asarray(model.critics[0](obs, actions))
     np.testing.assert_allclose(100 + 10 * outputs, before[0], atol=1e-4)
 
@@ -171,6 +174,35 @@ def test_temperature_is_learned_or_fixed():
     assert 0.9 < train() < 0.999
     assert train(target_entropy=5.0) > 1.001
     assert train(ent_coef=0.2) == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize("half_width", [0.1, 2.0])
+def test_entropy_is_aimed_at_in_half_widths(half_width):
+    """-1 for each action, as if it were from -1 to 1, and not beyond what can be."""
+    seen = {}
+
+    class Narrow(Pushed):
+        action_space = spaces.Box(-half_width, half_width, (2,), np.float32)
+
+    settings = dict(total_timesteps=10, callback=lambda names, _: seen.update(names))
+    sac.learn(Narrow(), "mlp", **settings)
+    assert seen["target_entropy"] == pytest.approx(2 * np.log(half_width) - 2)
+
+
+@pytest.mark.parametrize(("low", "high"), [(0, 0), (-3e38, 3e38), (1, -1)])
+def test_actions_need_a_width(low, high):
+    class Odd(Pushed):
+        action_space = spaces.Box(-1, 1, (2,), np.float32)
+
+    Odd.action_space.low[1], Odd.action_space.high[1] = low, high
+    with pytest.raises(UserTypeError, match="the lower below the upper one"):
+        ddpg.learn(Odd(), "mlp", total_timesteps=0)
+
+
+def test_nothing_is_due_before_training_ends(capsys):
+    with logger.scoped_configure(None, ["stdout"]):
+        ddpg.learn(Pushed(), "mlp", total_timesteps=50)
+    assert "nothing will be trained: total_timesteps" in capsys.readouterr().out
 
 
 def test_policy_is_updated_once_for_policy_delay_updates_of_critics():

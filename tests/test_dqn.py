@@ -467,7 +467,10 @@ def test_arguments_without_an_effect_are_reported(capsys):
 def test_nothing_trained_is_said(capsys):
     with logger.scoped_configure(None, ["stdout"]):
         learn(env=cartpoles(), network="mlp", total_timesteps=40, learning_starts=40)
-    assert "nothing will be trained: learning_starts is 40" in capsys.readouterr().out
+    assert (
+        "nothing will be trained: total_timesteps (num_timesteps) is"
+        in capsys.readouterr().out
+    )
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ def numbers(learn):
         ("nsteps=1e9", [], ["000,000,000 s", "needs", "24 GB left", "nsteps"]),
         ("timesteps_per_batch=1e9", [], ["epochs of 1,000,000,000 s", "per_batch"]),
         ("timesteps_per_batch=1e7", [], ["00,000 steps in", "give a smaller rollout"]),
-        ("buffer_size=1e12", [], ["a replay memory of 1,000,000,000,001 tr", "24 GB"]),
+        ("buffer_size=1e12", [], ["a replay memory of 1,000,000,000,00", "24 GB"]),
         ("batch_size=1e9", [], ["a batch of 1,000,000,000 transitions", "24 GB left"]),
         ("noptepochs=1e9", [], ["an update of 1,000,000,000 epochs", "noptepochs"]),
         ("values=categorical", ["--atoms=1e9"], ["a target of 1,000,000,000 atoms"]),

@@ -9,6 +9,7 @@ from baselines.common.errors import UserTypeError
 from baselines.common.layers import dense
 from baselines.common.model import Model, build_network
 from baselines.common.normalizer import Normalizer, make_normalizer
+from baselines.common.updates import move_towards
 
 
 class Critic(keras.layers.Layer):
@@ -29,7 +30,7 @@ class Critic(keras.layers.Layer):
         self.value = dense(1, gain=1.0)
 
     def build(self, obs_shape, actions_shape):
-        self.images = len(obs_shape) > 2
+        self.images = len(obs_shape) == 4
 
     def call(self, obs, actions):
         """Returns values [B].
@@ -43,6 +44,7 @@ class Critic(keras.layers.Layer):
             joined = ops.concatenate([self.network(obs), actions], axis=-1)
             features = self.joined(joined)
         else:
+            obs = ops.reshape(obs, (-1, np.prod(obs.shape[1:], dtype=int)))
             features = self.network(ops.concatenate([obs, actions], axis=-1))
         return self.value(features)[:, 0]
 
@@ -158,12 +160,22 @@ class ActorCritic(Model):
         """What critics' outputs are multiplied by; 1 unless returns are normalised."""
         return self.parts["returns"].deviation if "returns" in self.parts else 1.0
 
-    def observe(self, obs) -> None:
-        """Updates the statistics of observations, if any, by a batch [B, ...]."""
+    def observe(self, obs, target) -> None:
+        """Updates the statistics of observations, if any, here and in another model.
+
+        Args:
+            obs: a batch [B, *observation shape].
+            target: the model, which was made like this one.
+        """
         if "normalizer" in self.parts:
             self.parts["normalizer"].update(obs)
+            self._give("normalizer", target)
 
-    def observe_returns(self, returns) -> None:
+    def _give(self, part, target):
+        mine, theirs = self.parts[part].variables, target.parts[part].variables
+        move_towards(theirs, mine, 1)
+
+    def observe_returns(self, returns, target) -> None:
         """Updates the statistics of returns, if any, and leaves all values as they are.
 
         Pop-Art: van Hasselt et al. 2016, "Learning values across many orders of
@@ -171,15 +183,17 @@ class ActorCritic(Model):
 
         Args:
             returns: an array of any shape.
+            target: as in ``observe``.
         """
         if "returns" not in self.parts:
             return
         moments = self.parts["returns"]
         mean, deviation = np.asarray(moments.mean), np.asarray(moments.deviation)
         moments.update(np.ravel(returns))
+        self._give("returns", target)
         ratio = deviation / moments.deviation
         shift = (mean - moments.mean) / moments.deviation
-        for critic in self.critics:
+        for critic in (*self.critics, *target.critics):
             critic.value.kernel.assign(critic.value.kernel * ratio)
             critic.value.bias.assign(critic.value.bias * ratio + shift)
 

@@ -48,6 +48,10 @@ class Batch:
     """Marks a number of transitions that are in memory at once, beside all others."""
 
 
+class Batches:
+    """Marks a number of batches, of batch_size transitions, drawn together."""
+
+
 class Part(NamedTuple):
     """Marks an argument that names a function, whose arguments ``learn()`` takes too.
 
@@ -138,6 +142,7 @@ CountOrZero = Annotated[int, Interval(ge=0, le=MOST)]
 # Weights between two layers of so many units take 4 TB.
 Units = Annotated[int, Interval(ge=1, le=10**6)]
 Layers = Annotated[int, Interval(ge=0, le=10**4)]
+Unrolled = Annotated[int, Interval(ge=1, le=100)]  # each is compiled by itself
 NonNegative = Annotated[float, Ge(0)]
 Positive = Annotated[float, Gt(0)]
 Fraction = Annotated[float, Interval(ge=0, le=1)]

@@ -7,8 +7,9 @@ import numpy as np
 from gymnasium import spaces
 
 from baselines import logger
+from baselines.common import mpi
 from baselines.common.envs.goals import find_goals
-from baselines.common.episodes import ResultCollector
+from baselines.common.episodes import ResultCollector, count_due
 from baselines.common.errors import UserValueError
 from baselines.common.hindsight_replay import HindsightReplayBuffer
 from baselines.common.prioritized_replay import PrioritizedReplayBuffer
@@ -89,8 +90,8 @@ class Player:
         explore: function of observations [N, *observation shape] that returns actions
             [N, *action shape]; by default ``model.step``. Actions of a Box are clipped
             to it before they are played and stored.
-        random_steps: agent steps, over all environments, in which actions are drawn
-            uniformly from the action space instead.
+        random_steps: agent steps, over all environments and ranks, in which actions
+            are drawn uniformly from the action space instead.
         seed: of these; needed for them.
     """
 
@@ -148,7 +149,7 @@ class Player:
         """
         with timed("environments"):
             self.obs, rewards, dones, infos = self.env.step_wait()
-        self.num_timesteps += self.env.num_envs
+        self.num_timesteps += mpi.size * self.env.num_envs
         ended = np.flatnonzero(dones)
         last_obs = {i: infos[i]["terminal_observation"] for i in ended}
         truncated = [i for i in ended if infos[i].get("TimeLimit.truncated")]
@@ -178,12 +179,26 @@ class Player:
         self.counts = state["counts"].copy()
 
 
-def warn_if_untrained(learning_starts, total_timesteps) -> None:
-    """Says so if training ends before the first optimiser step."""
-    if 0 < total_timesteps <= learning_starts:
+def first_steps(learning_starts, env) -> int:
+    """Returns after how many agent steps, over all ranks, training begins.
+
+    Then each rank has something in its memory.
+    """
+    return max(learning_starts, mpi.size * env.num_envs)
+
+
+def warn_if_untrained(run, every, after) -> None:
+    """Says so if training ends before the first optimiser step.
+
+    Args:
+        every: agent steps from one to the next.
+        after: agent steps before the first of which none is due.
+    """
+    if run.total_timesteps and not count_due(0, run.total_timesteps, every, after):
         logger.warn(
-            f"nothing will be trained: learning_starts is {learning_starts}, and "
-            f"total_timesteps (num_timesteps) is {total_timesteps}"
+            f"nothing will be trained: total_timesteps (num_timesteps) is "
+            f"{run.total_timesteps}, and optimiser steps are due every {every} agent "
+            f"steps after the first {after}"
         )
 
 

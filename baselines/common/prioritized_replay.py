@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from baselines.common import mpi
 from baselines.common.replay_buffer import ReplayBuffer, Transitions
 from baselines.common.saving.states import DamagedState, check_like, check_number
 
@@ -16,7 +17,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
     Args:
         alpha: exponent of priorities (α); 0 samples uniformly.
         beta: exponent of the importance weights at the start (β).
-        beta_iters: agent steps in which β rises to 1.
+        beta_iters: agent steps, over all ranks, in which β rises to 1.
         eps: added to each priority, so that every transition can be sampled.
         arguments, keywords: of ReplayBuffer.
     """
@@ -50,7 +51,8 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         self.check_filled()
         strata = np.arange(batch_size) + self.rng.random((num_batches, batch_size))
         indices = self.tree.find(strata / batch_size * self.tree.total)
-        progress = min(self.count * self.num_envs / self.beta_iters, 1.0)
+        num_timesteps = mpi.size * self.num_envs * self.count
+        progress = min(num_timesteps / self.beta_iters, 1.0)
         beta = self.beta + (1.0 - self.beta) * progress
         probabilities = self.tree.get(indices) / self.tree.total
         weights = (len(self) * probabilities) ** -beta

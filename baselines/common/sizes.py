@@ -10,7 +10,7 @@ import math
 
 import keras
 
-from baselines.common.arguments import Batch
+from baselines.common.arguments import Batch, Batches
 from baselines.common.errors import UserValueError
 from baselines.common.machine import array_bytes, check_memory
 
@@ -38,8 +38,10 @@ def check_sizes(env, nsteps, arguments) -> None:
         "nsteps" if "nsteps" in arguments.declared else "rollout",
     )
     for name, argument in arguments.declared.items():
-        if Batch in argument.markers:
+        if {Batch, Batches} & set(argument.markers):
             count = arguments.given[name] or 0
+            if Batches in argument.markers:
+                count *= arguments.given["batch_size"]
             # With the next observation of each.
             size = count * (TRANSITION_BYTES + 2 * observation)
             check_memory(f"a batch of {count:,} transitions", size, name)

@@ -16,6 +16,7 @@ from baselines.common.distributions import Deterministic
 from baselines.common.off_policy import (
     LastMetrics,
     Player,
+    first_steps,
     make_memory,
     warn_if_no_row,
     warn_if_untrained,
@@ -52,7 +53,9 @@ def learn(
         "agent steps, over all environments, from one block of optimiser steps to the "
         "next",
     ] = 100,
-    nb_train_steps: Annotated[arg.Count, "optimiser steps in a block"] = 50,
+    nb_train_steps: Annotated[
+        arg.Count, arg.Batches, "optimiser steps in a block"
+    ] = 50,
     noise_type: arg.NoiseType = "normal_0.2",
     random_eps: Annotated[
         arg.Probability, "probability of an action that is drawn uniformly instead"
@@ -113,10 +116,9 @@ def learn(
         next_values = target.values(batch.next_obs, next_actions)[0]
         targets = ddpg_targets(next_values, batch.returns, batch.discounts)
         errors = model.values(batch.obs, batch.actions)[0] - targets
-        squares = ops.square(errors / model.deviation_of_returns)
-        loss = ops.mean(batch.weights * squares)
-        metrics = {"critic_loss": loss, "targets": targets}
-        metrics["priorities"] = ops.abs(errors)
+        errors = errors / model.deviation_of_returns
+        loss = ops.mean(batch.weights * ops.square(errors))
+        metrics = dict(critic_loss=loss, targets=targets, priorities=ops.abs(errors))
         return loss + critic_l2_reg * model.critics[0].weight_decay(), metrics
 
     def policy_loss(batch):
@@ -145,24 +147,21 @@ def learn(
         env, model, memory, lambda obs: noise.add(model.act(obs)), learning_starts, seed
     )
     last_metrics = LastMetrics()
-    untrained_until = max(learning_starts, env.num_envs)  # Something is in memory then.
+    untrained_until = first_steps(learning_starts, env)
     parts = dict(target=target, memory=memory, player=player, last_metrics=last_metrics)
     parts |= dict(critic_optimizer=critic_optimizer, policy_optimizer=policy_optimizer)
     with run.start(1, model, **parts, noise=noise):
-        warn_if_untrained(learning_starts, total_timesteps)
+        warn_if_untrained(run, nb_rollout_steps, untrained_until)
         for _, num_timesteps in run.updates():
             player.step_async()
             if blocks := run.due(nb_rollout_steps, after=untrained_until):
                 batches = memory.sample(blocks * nb_train_steps, batch_size)
                 metrics = update(None, batches)
                 memory.update_priorities(batches.indices, metrics.pop("priorities"))
-                targets = metrics.pop("targets")
-                for each in model, target:
-                    each.observe_returns(targets)
+                model.observe_returns(metrics.pop("targets"), target)
                 last_metrics.values = metrics
             run.add_episodes(player.step_wait())
-            for each in model, target:
-                each.observe(player.obs)
+            model.observe(player.obs, target)
             if run.episodes_due(print_freq):
                 run.log(last_metrics.values, episodes=run.episodes.count)
             run.stop = callback is not None and callback(locals(), globals())

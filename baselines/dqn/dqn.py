@@ -18,6 +18,7 @@ from baselines.common.off_policy import (
     LastMetrics,
     Player,
     exploration,
+    first_steps,
     make_memory,
     old_names,
     warn_if_no_row,
@@ -210,7 +211,7 @@ def learn(
     update_target = backend.compile(
         lambda: move_towards(target.variables, model.variables, 1), target.variables
     )
-    untrained_until = max(learning_starts, env.num_envs)  # Something is in memory then.
+    untrained_until = first_steps(learning_starts, env)
     exploration_steps = 0 if noisy else exploration_fraction * total_timesteps
     player = Player(env, model, memory)
     best = BestWeights(model, checkpoint_path)
@@ -224,7 +225,7 @@ def learn(
         last_metrics=last_metrics,
     )
     with run.start(1, model, **parts):
-        warn_if_untrained(learning_starts, total_timesteps)
+        warn_if_untrained(run, train_freq, untrained_until)
         for _, num_timesteps in run.updates():
             model.epsilon = exploration(
                 run.previous_timesteps, exploration_steps, final_epsilon

@@ -18,6 +18,7 @@ from baselines.common.layers import Scalar
 from baselines.common.off_policy import (
     LastMetrics,
     Player,
+    first_steps,
     make_memory,
     warn_if_no_row,
     warn_if_untrained,
@@ -145,11 +146,11 @@ def learn(
     )
     player = Player(env, model, memory, model.act, learning_starts, seed)
     last_metrics = LastMetrics()
-    untrained_until = max(learning_starts, env.num_envs)  # Something is in memory then.
+    untrained_until = first_steps(learning_starts, env)
     parts = dict(target=target, memory=memory, player=player, last_metrics=last_metrics)
     parts |= dict(critic_optimizer=critic_optimizer, policy_optimizer=policy_optimizer)
     with run.start(1, model, **parts):
-        warn_if_untrained(learning_starts, total_timesteps)
+        warn_if_untrained(run, train_freq, untrained_until)
         for _, num_timesteps in run.updates():
             player.step_async()
             if count := run.due(train_freq, after=untrained_until):
@@ -160,8 +161,7 @@ def learn(
                 memory.update_priorities(batches.indices, metrics.pop("priorities"))
                 last_metrics.values = metrics
             run.add_episodes(player.step_wait())
-            for each in model, target:
-                each.observe(player.obs)
+            model.observe(player.obs, target)
             if run.episodes_due(print_freq):
                 run.log(last_metrics.values, episodes=run.episodes.count)
             run.stop = callback is not None and callback(locals(), globals())

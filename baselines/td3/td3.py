@@ -19,6 +19,7 @@ from baselines.common.distributions import Deterministic
 from baselines.common.off_policy import (
     LastMetrics,
     Player,
+    first_steps,
     make_memory,
     warn_if_no_row,
     warn_if_untrained,
@@ -50,7 +51,7 @@ def learn(
     total_timesteps: arg.Timesteps = 1_000_000,
     lr: Annotated[arg.NonNegative, "learning rate of Adam, of all parts"] = 3e-4,
     policy_delay: Annotated[
-        arg.Count,
+        arg.Unrolled,
         "optimiser steps of the critics to each of the policy and the targets",
     ] = 2,
     target_noise: Annotated[
@@ -134,11 +135,11 @@ def learn(
         env, model, memory, lambda obs: noise.add(model.act(obs)), learning_starts, seed
     )
     last_metrics = LastMetrics()
-    untrained_until = max(learning_starts, env.num_envs)  # Something is in memory then.
+    untrained_until = first_steps(learning_starts, env)
     parts = dict(target=target, memory=memory, player=player, last_metrics=last_metrics)
     parts |= dict(critic_optimizer=critic_optimizer, policy_optimizer=policy_optimizer)
     with run.start(1, model, **parts, noise=noise):
-        warn_if_untrained(learning_starts, total_timesteps)
+        warn_if_untrained(run, policy_delay * train_freq, untrained_until)
         for _, num_timesteps in run.updates():
             player.step_async()
             if count := run.due(policy_delay * train_freq, after=untrained_until):
@@ -155,8 +156,7 @@ def learn(
                 memory.update_priorities(batches.indices, np.stack(priorities, axis=1))
                 last_metrics.values = metrics
             run.add_episodes(player.step_wait())
-            for each in model, target:
-                each.observe(player.obs)
+            model.observe(player.obs, target)
             if run.episodes_due(print_freq):
                 run.log(last_metrics.values, episodes=run.episodes.count)
             run.stop = callback is not None and callback(locals(), globals())

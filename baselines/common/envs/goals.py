@@ -9,6 +9,7 @@ import numpy as np
 from baselines.common.envs.checked import describe
 from baselines.common.errors import UserTypeError, UserValueError, first_line
 from baselines.common.vec_env.vec_env import VecEnvWrapper
+from baselines.common.vec_env.vec_normalize import VecNormalize
 
 KEYS = "achieved_goal", "desired_goal"
 NEEDED = (
@@ -42,6 +43,11 @@ def find_goals(venv) -> Goals:
             computed for several goals at once.
     """
     while isinstance(venv, VecEnvWrapper):
+        if isinstance(venv, VecNormalize):
+            raise UserValueError(
+                "replay_k needs rewards and observations as they are, without a "
+                "VecNormalize: leave out normalize_rewards"
+            )
         if not venv.keeps_observations:
             raise UserValueError(
                 f"{type(venv).__name__} may change observations, so that goals cannot "
