@@ -219,14 +219,16 @@ class Deterministic:
 
 def middle_and_half_width(space):
     """Returns both [*shape] of a Box of floats; raises UserTypeError for others."""
-    bounded = np.isfinite(space.low).all() and np.isfinite(space.high).all()
-    if not (bounded and np.issubdtype(space.dtype, np.floating)):
+    low, high = np.float32(space.low), np.float32(space.high)
+    with np.errstate(all="ignore"):
+        middle, half_width = (high + low) / 2, (high - low) / 2
+    valid = np.isfinite(middle) & np.isfinite(half_width) & (half_width > 0)
+    if not (valid.all() and np.issubdtype(space.dtype, np.floating)):
         raise UserTypeError(
             f"the action space {space} is not supported: a squashed action needs a Box "
-            "of floats with finite bounds"
+            "of floats with finite bounds, and the lower below the upper one"
         )
-    middle, half_width = (space.high + space.low) / 2, (space.high - space.low) / 2
-    return middle.astype(np.float32), half_width.astype(np.float32)
+    return middle, half_width
 
 
 class SquashedGaussian(DiagGaussian):

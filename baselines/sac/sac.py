@@ -60,7 +60,7 @@ def learn(
     target_entropy: Annotated[
         float | None,
         "entropy, in nats, that a learned temperature aims at; None for minus the "
-        "number of a step's actions",
+        "number of a step's actions, measured in half widths of their ranges",
     ] = None,
     buffer_size: arg.BufferSize = 1_000_000,
     batch_size: arg.BatchSize = 256,
@@ -100,7 +100,8 @@ def learn(
     if ent_coef is not None:
         log_alpha.assign(math.log(ent_coef))
     if target_entropy is None:
-        target_entropy = -pi.num_actions
+        # -1 for each action in half widths, as if the space were from -1 to 1.
+        target_entropy = float(np.sum(np.log(pi.half_width) - 1))
 
     def sample(obs, noise):
         return pi.sample_with_neglogp(model.policy(obs), noise)
