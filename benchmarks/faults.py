@@ -32,6 +32,20 @@ CASES = {
     "--num_timesteps=60_000",
     "ppo2_workers": f"--alg=ppo2 {PONG} --nsteps=16 --num_timesteps=20_000 "
     "--log_interval=5",
+    "trpo": "--alg=trpo --env=CartPole-v1 --timesteps_per_batch=256 "
+    "--num_timesteps=60_000",
+    "trpo_mpi": "--alg=trpo_mpi --env=Pendulum-v1 --num_env=4 "
+    "--timesteps_per_batch=256 --num_timesteps=60_000",
+    **{
+        alg: f"--alg={alg} --env=Pendulum-v1 --num_timesteps=20_000 --print_freq=1 "
+        "--num_hidden=32 --batch_size=32"
+        for alg in ("ddpg", "td3", "sac")
+    },
+    "sac_ranks": "--alg=sac --env=Pendulum-v1 --ranks=2 --num_timesteps=20_000 "
+    "--print_freq=1 --num_hidden=32 --batch_size=32",
+    # Pendulum has no goals.
+    "her": "--alg=her --env=Pendulum-v1 --replay_k=0 --num_timesteps=20_000 "
+    "--print_freq=1 --batch_size=32",
     "dqn": "--alg=dqn --env=CartPole-v1 --num_timesteps=20_000 --print_freq=5",
     "dqn_workers": f"--alg=dqn {PONG} --num_timesteps=20_000 --buffer_size=5000 "
     "--learning_starts=1000 --print_freq=1",

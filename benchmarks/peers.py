@@ -183,6 +183,11 @@ def check_comparable(alg, settings, num_envs) -> None:
                 f"Stable-Baselines3's {alg} is compared with --{name}={value}, "
                 f"received {settings[name]}"
             )
+    if settings.get("noise_type", "").startswith("ou"):
+        raise UserValueError(
+            "noise_type is compared as normal noise; received "
+            f"{settings['noise_type']!r}"
+        )
     train_freq = settings.get("train_freq", 1)
     if num_envs % train_freq and train_freq % num_envs:
         raise UserValueError(

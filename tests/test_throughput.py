@@ -179,7 +179,7 @@ def test_ale_is_measured_with_as_many_environments(tmp_path):
     ("arguments", "words"),
     [
         (["--env=CartPole-v1"], "--alg is required"),
-        (["--alg=a2c", "--compare=sb4"], "did you mean 'sb3'"),
+        (["--alg=a2c", "--compare=sb3s"], "did you mean 'sb3'"),
         (["--alg=a2c", "--env=CartPole-v1", "--compare=ale"], "for Atari games"),
         (["--alg=a2c", "--env=CartPole-v1", "--compare=sbx"], "for sac, td3 and ddpg"),
         (["--alg=a2c", "--compare=ale,sb3_bets"], "did you mean 'sb3_best'"),
