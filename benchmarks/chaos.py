@@ -49,9 +49,9 @@ try:
 except ImportError:
     psutil = None
 
-END_SECONDS = 20  # in which the death of a rank has to end all of them
+END_SECONDS = 60  # in which a run ends, and all ranks with one, on a busy machine
 PAUSE_SECONDS = 0.5
-WORKER_TIMEOUT = 3  # seconds, where workers are stopped
+WORKER_TIMEOUT = 10  # seconds, where workers are stopped; new ones start in less
 STALL_SECONDS = 1800  # without a new checkpoint, after which a run counts as stuck
 IGNORED = {"fps", "time_elapsed"}  # columns that depend on the time
 RESERVED = "--log_path", "--save_path", "--resume"  # arguments that are set here

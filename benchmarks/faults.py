@@ -28,8 +28,8 @@ CASES = {
     "--log_interval=20",
     "ppo2": "--alg=ppo2 --env=Pendulum-v1 --num_env=4 --nsteps=64 "
     "--num_timesteps=100_000",
-    "ppo2_lstm": "--alg=ppo2 --env=CartPole-v1 --network=lstm --num_env=4 --nsteps=64 "
-    "--num_timesteps=60_000",
+    "ppo2_lstm": "--alg=ppo2 --env=CartPole-v1 --network=lstm --value_network=shared "
+    "--num_env=4 --nsteps=64 --num_timesteps=60_000",
     "ppo2_workers": f"--alg=ppo2 {PONG} --nsteps=16 --num_timesteps=20_000 "
     "--log_interval=5",
     "trpo": "--alg=trpo --env=CartPole-v1 --timesteps_per_batch=256 "
