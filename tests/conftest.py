@@ -47,6 +47,11 @@ def slow(*values):
     return pytest.param(*values, marks=pytest.mark.slow)
 
 
+def long(*values):
+    """Returns a parameter of tests that run with -m long only."""
+    return pytest.param(*values, marks=pytest.mark.long)
+
+
 def is_preset(name):
     """Whether an algorithm is another one with other defaults."""
     return import_learn(name).preset_of is not None

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import psutil
 import pytest
+from conftest import long, slow
 from toy_envs import CounterEnv
 
 from baselines import logger
@@ -136,14 +137,15 @@ def test_leaks_of_two_calls(monkeypatch, capsys):
         assert int(counts[2]) <= int(counts[1])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [
-        "--alg=a2c --num_env=2 --num_timesteps=4000 --log_interval=5",
-        "--alg=dqn --env=CartPole-v1 --num_timesteps=3000 --print_freq=1",
-        "--alg=ppo2 --env=CartPole-v1 --ranks=2 --num_env=2 --num_timesteps=6000 "
-        "--nsteps=64",
+        long("--alg=a2c --num_env=2 --num_timesteps=4000 --log_interval=5"),
+        slow("--alg=dqn --env=CartPole-v1 --num_timesteps=3000 --print_freq=1"),
+        slow(
+            "--alg=ppo2 --env=CartPole-v1 --ranks=2 --num_env=2 --num_timesteps=6000 "
+            "--nsteps=64"
+        ),
     ],
 )
 def test_chaos(arguments, capsys):

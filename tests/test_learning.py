@@ -3,7 +3,7 @@
 import gymnasium as gym
 import numpy as np
 import pytest
-from conftest import skipped_if_not_recurrent, slow
+from conftest import long, skipped_if_not_recurrent, slow
 from gymnasium import spaces
 
 from baselines import a2c, dqn, logger, trpo
@@ -197,8 +197,7 @@ def best_mean_return(learn, env, **settings):
     return best
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", [0, 1, 2, 3])
+@pytest.mark.parametrize("seed", [slow(0), slow(1), long(2), long(3)])
 def test_a2c_reaches_195_on_cartpole(seed):
     best = best_mean_return(
         a2c.learn,
@@ -240,7 +239,7 @@ def test_trpo_swings_a_pendulum_up(seed):
     assert np.mean([result["r"] for result in results]) > -200  # -1,200 at random
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     "system",
     [

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import long, slow
 from rank_checks import CHECKS
 
 from baselines import run
@@ -332,8 +333,7 @@ def test_user_error_of_a_rank_ends_all_with_one_line():
     assert err.startswith("error: unknown algorithm 'a2d'") and err.count("\n") == 1
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["ppo2", "a2c", "trpo"])
+@pytest.mark.parametrize("name", [long("ppo2"), long("a2c"), slow("trpo")])
 def test_two_ranks_learn_cartpole(name):
     settings = "--num_env=4 --env=CartPole-v1 --seed=0 --log_path=log"
     settings += " --stop_at=195 --log_interval=1"

@@ -17,7 +17,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import toy_envs  # noqa: F401 - registers BitFlips-v0
-from conftest import Killed, killed_after, slow
+from conftest import Killed, killed_after, long, slow
 
 from baselines import logger, run
 from baselines.common.envs import make_env, make_vec_env
@@ -404,9 +404,7 @@ REAL_OPEN = builtins.open
 PLENTY = 10**6
 
 
-@pytest.mark.parametrize(
-    "every", [40, pytest.param(5, marks=pytest.mark.slow)], ids=["some", "many"]
-)
+@pytest.mark.parametrize("every", [40, long(5)], ids=["some", "many"])
 def test_full_disk_leaves_the_checkpoint_before_it(every, capsys, monkeypatch):
     arguments = "--alg=dqn --env=CartPole-v1 --num_env=2 --seed=1 --print_freq=2 "
     arguments += "--learning_starts=50 --buffer_size=200 --checkpoint_interval=100 "
