@@ -331,8 +331,6 @@ def test_losses_in_bfloat16_are_those_of_float32(learn, small, env_id, tmp_path)
     if "prioritized_replay" in declared_arguments(learn):
         # The smallest change of a priority draws other transitions.
         settings["prioritized_replay"] = False
-    if "normalize_observations" in declared_arguments(learn):
-        settings["normalize_observations"] = False  # Images are not.
 
     def train(precision, **changes):
         folder = tmp_path / precision

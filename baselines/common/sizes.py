@@ -37,14 +37,16 @@ def check_sizes(env, nsteps, arguments) -> None:
         nsteps * (STEP_BYTES + 2 * env.num_envs * observation),
         "nsteps" if "nsteps" in arguments.declared else "rollout",
     )
-    for name, argument in arguments.declared.items():
-        if {Batch, Batches} & set(argument.markers):
-            count = arguments.given[name] or 0
-            if Batches in argument.markers:
-                count *= arguments.given["batch_size"]
-            # With the next observation of each.
-            size = count * (TRANSITION_BYTES + 2 * observation)
-            check_memory(f"a batch of {count:,} transitions", size, name)
+    # One batch first, so that the larger number is not blamed on how many there are.
+    for marker in Batch, Batches:
+        for name, argument in arguments.declared.items():
+            if marker in argument.markers:
+                count = arguments.given[name] or 0
+                if marker is Batches:
+                    count *= arguments.given["batch_size"]
+                # With the next observation of each.
+                size = count * (TRANSITION_BYTES + 2 * observation)
+                check_memory(f"a batch of {count:,} transitions", size, name)
 
 
 @contextlib.contextmanager

@@ -15,5 +15,5 @@ def gymnasium_robotics():
 
 
 def small():
-    # The environments of contract tests have no goals.
-    return dict(defaults.small(), replay_k=0)
+    # The environments of contract tests have no goals, and some have images.
+    return dict(defaults.small(), replay_k=0, normalize_observations=False)
