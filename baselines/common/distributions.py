@@ -13,7 +13,7 @@ from gymnasium import spaces
 from keras import ops
 
 from baselines.common.errors import UserTypeError
-from baselines.common.layers import dense
+from baselines.common.layers import Constant, dense
 from baselines.common.lazy import names_of
 
 __getattr__ = names_of(__name__)
@@ -293,19 +293,14 @@ class GaussianHead(keras.layers.Layer):
 
     def __init__(self, num_actions):
         super().__init__()
-        self.num_actions = num_actions
         self.mean = dense(num_actions, gain=HEAD_GAIN)
+        self.logstd = Constant(num_actions, name="logstd")
 
     def build(self, input_shape):
         self.mean.build(input_shape)
-        self.logstd = self.add_weight(
-            shape=(self.num_actions,), initializer="zeros", name="logstd"
-        )
 
     def call(self, features):
-        mean = self.mean(features)
-        logstd = ops.broadcast_to(self.logstd, ops.shape(mean))
-        return ops.concatenate([mean, logstd], axis=-1)
+        return ops.concatenate([self.mean(features), self.logstd(features)], axis=-1)
 
 
 DISTRIBUTIONS = {

@@ -22,6 +22,23 @@ class Scalar(layers.Layer):
         )
 
 
+class Constant(layers.Layer):
+    """Numbers [units] that are learned, and the same for all features [B, F].
+
+    Args:
+        units: how many, 0 at first.
+        name: of the variable.
+    """
+
+    def __init__(self, units, name):
+        super().__init__()
+        self.value = self.add_weight(shape=(units,), initializer="zeros", name=name)
+
+    def call(self, features):
+        shape = *ops.shape(features)[:-1], self.value.shape[0]
+        return ops.broadcast_to(self.value, shape)
+
+
 class Residual(layers.Layer):
     """x + two convolutions of x, each after a ReLU."""
 

@@ -70,27 +70,19 @@ def make_update(*steps, variables=(), after=None, scan=False):
             after()
         return metrics
 
-    def check_finite(metrics):
-        for name, value in metrics.items():
-            wrong = np.asarray(value)
-            wrong = wrong[~np.isfinite(wrong)]
-            if wrong.size:
-                raise DivergedError(
-                    f"{name} is {wrong[0]} after optimiser step "
-                    f"{int(steps[0].optimizer.iterations)}; a smaller lr may help"
-                )
-        return metrics
+    def check(metrics):
+        return check_finite(metrics, steps[0].optimizer.iterations)
 
     count_time = timed("updates")
     if mpi.size == 1 and not scan:
         update = backend.compile(update, everything)
-        return count_time(lambda *arguments: check_finite(update(*arguments)))
+        return count_time(lambda *arguments: check(update(*arguments)))
     if mpi.size == 1:
         scanned = backend.scan(
             lambda x, rate, *batch: update(rate, x, *batch), everything
         )
         return count_time(
-            lambda rate, slices, *batch: check_finite(scanned(slices, rate, *batch))
+            lambda rate, slices, *batch: check(scanned(slices, rate, *batch))
         )
 
     steps_of_ranks = [
@@ -109,7 +101,7 @@ def make_update(*steps, variables=(), after=None, scan=False):
             metrics |= step_of_ranks(learning_rate, *batch)
         if compiled_after is not None:
             compiled_after()
-        return check_finite(metrics)
+        return check(metrics)
 
     def scan_together(learning_rate, slices, *batch):
         metrics = []
@@ -119,6 +111,24 @@ def make_update(*steps, variables=(), after=None, scan=False):
         return keras.tree.map_structure(lambda *x: np.stack(x), *metrics)
 
     return count_time(scan_together if scan else update_together)
+
+
+def check_finite(metrics, iterations) -> dict:
+    """Returns metrics; raises DivergedError if one is not finite.
+
+    Args:
+        metrics: numbers or arrays by name.
+        iterations: optimiser steps so far, for the message.
+    """
+    for name, value in metrics.items():
+        wrong = np.asarray(value)
+        wrong = wrong[~np.isfinite(wrong)]
+        if wrong.size:
+            raise DivergedError(
+                f"{name} is {wrong[0]} after optimiser step {int(iterations)}; a "
+                "smaller lr may help"
+            )
+    return metrics
 
 
 def trained_by(steps) -> list:

@@ -7,6 +7,7 @@ framework, all with these functions:
     compile(fn, variables)              fn as one call of the framework
     scan(fn, variables)                 fn for one slice after the other, in one call
     value_and_grad(loss_fn, variables)  -> ((loss, metrics), gradients)
+    watched_gradients(fn)               gradients by tensors on the way
     adam_step(variable, ...)            a step of Adam on one variable, in place
     rmsprop_step(variable, ...)         a step of RMSProp, likewise
     norm(tensor)                        Euclidean norm of all numbers
@@ -43,6 +44,7 @@ from baselines.common.backend.tensorflow import (
     scan,
     to_device,
     value_and_grad,
+    watched_gradients,
 )
 
 __all__ = [
@@ -54,4 +56,5 @@ __all__ = [
     "scan",
     "to_device",
     "value_and_grad",
+    "watched_gradients",
 ]

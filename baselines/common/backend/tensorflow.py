@@ -149,6 +149,32 @@ def value_and_grad(loss_fn, variables):
     return loss_and_gradients
 
 
+def watched_gradients(fn):
+    """Returns a function like ``fn`` that differentiates by what it computes.
+
+    Args:
+        fn: function of ``watch`` and of other arguments that returns a scalar and
+            anything else. ``watch(tensor)`` returns the tensor to go on with.
+
+    Returns:
+        A function of the other arguments that returns that anything, and the gradient
+        of the scalar for each tensor that was watched, in the order of the calls.
+    """
+
+    def differentiate(*args):
+        tensors = []
+
+        def watch(tensor):
+            tensors.append(tensor)
+            return tensor
+
+        with tf.GradientTape() as tape:
+            scalar, others = fn(watch, *args)
+        return others, tape.gradient(scalar, tensors)
+
+    return differentiate
+
+
 def adam_step(
     variable, momentum, velocity, gradient, learning_rate, step, beta_1, beta_2, epsilon
 ) -> None:

@@ -1,0 +1,30 @@
+"""What a kind of environment changes in the defaults of ``learn()``.
+
+A function for each environment type. The key ``env`` holds what the algorithm needs of
+the environment; all others are arguments of ``learn()`` or of the network.
+"""
+
+
+def atari():
+    # As many as OpenAI Baselines' argument nprocs had.
+    return dict(env=dict(num_env=32))
+
+
+def retro():
+    return atari()  # OpenAI Baselines had none.
+
+
+def mujoco():
+    # OpenAI Baselines' acktr/defaults.py; its wrapper normalised observations and
+    # rewards.
+    return dict(
+        env=dict(normalize_rewards=True),
+        nsteps=2500,
+        value_network="copy",
+        normalize_observations=True,
+    )
+
+
+def small():
+    """Settings for tests: short updates, and rows often."""
+    return dict(nsteps=4, log_interval=5)
