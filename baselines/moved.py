@@ -14,7 +14,9 @@ MOVED = {
     "baselines.a2c.runner": "use Runner of baselines.common.runners",
     "baselines.a2c.utils": "use baselines.common.layers and baselines.common.schedules",
     "baselines.acer": TO_COME,
-    "baselines.acktr": TO_COME,
+    "baselines.acktr.kfac": "use KFAC of baselines.common.kfac",
+    "baselines.acktr.kfac_utils": "use baselines.common.kfac",
+    "baselines.acktr.utils": "use baselines.common.layers",
     "baselines.bench.benchmarks": "the folder benchmarks beside the package has what "
     "is measured, on which tasks",
     "baselines.common.cg": "use conjugate_gradient of baselines.common.trust_region",

@@ -3,7 +3,7 @@
 import gymnasium as gym
 import numpy as np
 import pytest
-from conftest import long, skipped_if_not_recurrent, slow
+from conftest import long, skipped_if_refused, slow
 from gymnasium import spaces
 
 from baselines import a2c, dqn, logger, trpo
@@ -144,7 +144,7 @@ def make_sequences():
 def test_recurrent_networks_learn_a_fixed_sequence(learn, small, network):
     if spaces.Discrete not in learn.actions:
         pytest.skip("it does not take such actions")
-    with skipped_if_not_recurrent(learn):
+    with skipped_if_refused(learn):
         mean = train_to(
             4,
             learn,

@@ -3,7 +3,7 @@
 import gymnasium as gym
 import numpy as np
 import pytest
-from conftest import skipped_if_not_recurrent, slow
+from conftest import skipped_if_refused, slow
 from toy_envs import RandomEnv
 
 import baselines
@@ -40,7 +40,7 @@ def test_loaded_model_acts_as_the_saved_one(
         network = dict(network, value_network="shared")
     space = gym.make(env_id).action_space
     env = DummyVecEnv([lambda: RandomEnv(IMAGES, space)] * 2)
-    with logger.scoped_configure(None, []), skipped_if_not_recurrent(learn):
+    with logger.scoped_configure(None, []), skipped_if_refused(learn):
         model = learn(**small, **network, seed=0, total_timesteps=0, env=env)
     rng = np.random.default_rng(0)
     for variable in model.variables:  # No seed builds them like this.

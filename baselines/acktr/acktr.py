@@ -12,7 +12,7 @@ from keras import ops
 
 from baselines.common import arguments as arg
 from baselines.common.algorithm import algorithm
-from baselines.common.errors import UserTypeError, UserValueError
+from baselines.common.errors import UserValueError
 from baselines.common.kfac import KFAC
 from baselines.common.policies import Policy
 from baselines.common.returns import explained_variance, n_step
@@ -112,10 +112,6 @@ def learn(
         seed=seed,
         algorithm=__name__,
     )
-    if policy.initial_state is not None:
-        raise UserTypeError(
-            f"the network {network!r} is recurrent, which acktr does not support"
-        )
     run.load(policy)
     optimizer = KFAC(policy, kfac_clip, seed, max_grad_norm)
     distribution = policy.distribution

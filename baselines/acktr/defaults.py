@@ -25,6 +25,11 @@ def mujoco():
     )
 
 
+def classic_control():
+    # OpenAI Baselines' test on CartPole had a value network of its own, too.
+    return dict(env=dict(num_env=8), nsteps=16, value_network="copy", lr=0.25)
+
+
 def small():
     """Settings for tests: short updates, and rows often."""
     return dict(nsteps=4, log_interval=5)

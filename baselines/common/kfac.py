@@ -359,6 +359,10 @@ def find_blocks(model) -> list:
     Raises:
         UserTypeError: if there is none for a layer.
     """
+    if model.initial_state is not None:
+        raise UserTypeError(
+            "the network is recurrent, and K-FAC is for Dense and Conv2D layers alone"
+        )
     found = [
         layer
         for part in model.parts.values()
@@ -366,20 +370,21 @@ def find_blocks(model) -> list:
         if not layer._layers and layer.trainable_variables
     ]
     for layer in found:
-        plain = isinstance(layer, layers.Conv2D) and (
-            layer.groups == 1
-            and layer.dilation_rate == (1, 1)
-            and layer.data_format == "channels_last"
-        )
-        if type(layer) not in (layers.Dense, layers.Conv2D, Constant) or (
-            isinstance(layer, layers.Conv2D) and not plain
-        ):
+        if not is_plain(layer):
             raise UserTypeError(
-                "the network may have weights in Dense and Conv2D layers alone (in "
-                "channels_last, without groups and dilation), because K-FAC knows the "
-                f"Fisher matrix of no other; received {type(layer).__name__}"
+                f"the network has a {type(layer).__name__} layer, and K-FAC is for "
+                "Dense and Conv2D layers alone (in channels_last, without groups and "
+                "dilation)"
             )
     return [Block(layer) for layer in found]
+
+
+def is_plain(layer) -> bool:
+    """Whether a layer is a kind of which the Fisher matrix is known."""
+    if type(layer) is layers.Conv2D:
+        plain = layer.data_format == "channels_last" and layer.groups == 1
+        return plain and set(layer.dilation_rate) == {1}
+    return type(layer) in (layers.Dense, Constant)
 
 
 def decompose(factors) -> list:
