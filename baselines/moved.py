@@ -15,7 +15,7 @@ MOVED = {
     "baselines.a2c.utils": "use baselines.common.layers and baselines.common.schedules",
     "baselines.acer": TO_COME,
     "baselines.acktr.kfac": "use KFAC of baselines.common.kfac",
-    "baselines.acktr.kfac_utils": "use baselines.common.kfac",
+    "baselines.acktr.kfac_utils": "use baselines.common.kronecker_factors",
     "baselines.acktr.utils": "use baselines.common.layers",
     "baselines.bench.benchmarks": "the folder benchmarks beside the package has what "
     "is measured, on which tasks",

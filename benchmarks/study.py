@@ -81,6 +81,10 @@ def studies() -> list:
                 continue
             command = f"{arguments} {PONG} --num_timesteps=6e5 --seed={seed}"
             found.append(Study(f"systems/{system}_seed_{seed}", command, None, 18.0))
+    command = f"--alg=acktr {PONG} --num_timesteps=1e7 --seed=0"
+    found.append(Study("pong/acktr_seed_0", command, 2_000_000))
+    command = f"--alg=acer {PONG} --num_timesteps=1e7 --seed=0"
+    found.append(Study("pong/acer_seed_0", command, 3_500_000))
     breakout = "--env=BreakoutNoFrameskip-v4 --seed=0"
     command = f"--alg=ppo2 {breakout} --num_timesteps=1e7 --cliprange=linear:0.1"
     found.append(Study("breakout/ppo2", command, 3_000_000))

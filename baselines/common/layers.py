@@ -33,10 +33,11 @@ class Constant(layers.Layer):
     def __init__(self, units, name):
         super().__init__()
         self.value = self.add_weight(shape=(units,), initializer="zeros", name=name)
+        self.activation = keras.activations.linear  # Dense layers have one as well.
 
     def call(self, features):
         shape = *ops.shape(features)[:-1], self.value.shape[0]
-        return ops.broadcast_to(self.value, shape)
+        return self.activation(ops.broadcast_to(self.value, shape))
 
 
 class Residual(layers.Layer):
