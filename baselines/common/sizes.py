@@ -37,7 +37,7 @@ def check_sizes(env, nsteps, arguments) -> None:
         nsteps * (STEP_BYTES + 2 * env.num_envs * observation),
         "nsteps" if "nsteps" in arguments.declared else "rollout",
     )
-    # One batch first, so that the larger number is not blamed on how many there are.
+    # Batches before how many of them, so that the message names the one too large.
     for marker in Batch, Batches:
         for name, argument in arguments.declared.items():
             if marker in argument.markers:
