@@ -60,7 +60,11 @@ def is_preset(name):
 def is_covered(name):
     """Whether an algorithm is a preset that changes nothing, or less than another."""
     learn = import_learn(name)
-    others = [import_learn(other) for other in list_algorithms()]
+    others = [
+        other
+        for other in map(import_learn, list_algorithms())
+        if other.declared.keys() == learn.declared.keys()
+    ]
     return learn.preset_of is not None and any(
         other.preset_of is learn.preset_of
         and len(other.settings) > len(learn.settings)

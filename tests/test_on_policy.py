@@ -1,10 +1,10 @@
-"""What a2c and ppo2 do beside what all algorithms promise."""
+"""What a2c, ppo1 and ppo2 do beside what all algorithms promise."""
 
 import numpy as np
 import pytest
 from test_algorithms import read_rows
 
-from baselines import a2c, logger, ppo2
+from baselines import a2c, logger, ppo1, ppo2
 from baselines.common.envs import make_env
 from baselines.common.errors import UserValueError
 from baselines.common.policies import Policy
@@ -61,6 +61,16 @@ def test_first_minibatch_of_ppo2_has_ratio_1(log_folder, normalize_observations)
             dict(network="lstm", value_network="copy"),
             "needs value_network='shared'",
         ),
+        (
+            ppo1.learn,
+            dict(timesteps_per_actorbatch=9, optim_batchsize=4),
+            r"optim_batchsize .* divide 10 \(timesteps_per_actorbatch 9, .*received 4",
+        ),
+        (
+            ppo1.learn,
+            dict(network="lstm", timesteps_per_actorbatch=12, optim_batchsize=3),
+            r"divide 2 .*whole sequences\), received 4",
+        ),
         (ppo2.learn, dict(lr="fast"), "lr has to be a number"),
         (ppo2.learn, dict(cliprange="liner:0.2"), "did you mean 'linear'"),
         (
@@ -73,6 +83,46 @@ def test_first_minibatch_of_ppo2_has_ratio_1(log_folder, normalize_observations)
 def test_what_cannot_be_done_is_refused(learn, settings, words):
     with pytest.raises(UserValueError, match=words):
         learn(env=cartpoles(), **{"network": "mlp", **settings})
+
+
+def test_ppo1_is_ppo2_by_other_names(log_folder):
+    found = []
+    for learn, settings in (
+        (
+            ppo1.learn,
+            dict(
+                timesteps_per_actorbatch=39,  # rounded up to 20 steps of each
+                clip_param=0.3,
+                entcoeff=0.01,
+                optim_epochs=3,
+                optim_stepsize=1e-2,
+                optim_batchsize=10,
+                schedule="linear",
+            ),
+        ),
+        (
+            ppo2.learn,
+            dict(
+                nsteps=20,
+                cliprange="linear:0.3",
+                ent_coef=0.01,
+                noptepochs=3,
+                lr="linear:1e-2",
+                nminibatches=4,
+                max_grad_norm=None,
+                vf_coef=2.0,
+                log_interval=1,
+            ),
+        ),
+    ):
+        same = dict(adam_epsilon=1e-4, gamma=0.9, lam=0.8, value_network="copy")
+        with logger.scoped_configure(str(log_folder / learn.__module__), ["csv"]):
+            model = learn(
+                cartpoles(), "mlp", seed=0, total_timesteps=200, **same, **settings
+            )
+        weights = [variable.numpy().tobytes() for variable in model.variables]
+        found.append((weights, read_rows(log_folder / learn.__module__)))
+    assert found[0] == found[1] and len(found[0][1]) == 5
 
 
 def test_learning_rates_of_a2c_by_number_text_and_function():

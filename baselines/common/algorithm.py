@@ -39,7 +39,7 @@ class Learn(Protocol[Own, Model]):
 
 
 def algorithm(
-    actions=ACTIONS, mpi=True
+    actions=ACTIONS, mpi=True, preset_of=None
 ) -> Callable[[Callable[Concatenate[Any, Own], Model]], Learn[Own, Model]]:
     """Returns a decorator that makes a function the ``learn()`` of an algorithm.
 
@@ -60,6 +60,9 @@ def algorithm(
     Args:
         actions: classes of the action spaces that it can be trained in.
         mpi: whether several MPI ranks can train one model.
+        preset_of: the ``learn`` of another algorithm, if the function does no more
+            than call what that decorates, ``preset_of.__wrapped__``, with its own
+            arguments by other names.
     """
 
     def decorate(fn):
@@ -81,7 +84,7 @@ def algorithm(
 
         learn.actions = tuple(actions)
         learn.mpi = mpi
-        learn.preset_of = None
+        learn.preset_of = preset_of
         learn.settings = {}
         _, *parameters = inspect.signature(fn, eval_str=True).parameters.values()
         own = {parameter.name: Argument.of(parameter) for parameter in parameters}

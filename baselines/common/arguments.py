@@ -191,6 +191,7 @@ GradientNorm = Annotated[
     Positive | None,
     "largest norm of the gradient, over all variables; None for no limit",
 ]
+AdamEpsilon = Annotated[Positive, "added to the denominator of a step of Adam"]
 ValueNetwork = Annotated[
     Literal["shared", "copy"],
     "whether the value function shares the policy's network or has a copy of its own",

@@ -35,4 +35,4 @@ def config_of_call(run, resumed=None) -> dict:
     )
     left_out = {"env", "eval_env", "seed", "resume"}
     settings.learn_arguments = {k: v for k, v in plain.items() if k not in left_out}
-    return make_config(settings)
+    return make_config(settings) | {"update_size": run.batch_size}

@@ -213,6 +213,7 @@ def has_update_left(config, steps) -> bool:
     try:
         size = config["arguments"]["num_env"] * config["ranks"]
         size *= config["settings"].get("nsteps", 1)
+        size = config.get("update_size", size)  # which a run from Python knows
         return steps + size <= config["arguments"]["num_timesteps"]
     except (KeyError, TypeError):
         return True

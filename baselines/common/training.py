@@ -75,7 +75,7 @@ class Run:
     """
 
     def __init__(self, learn, arguments, module):
-        self.module = module
+        self.learn, self.module = learn, module
         self.name = name = module.rpartition(".")[2]
         self.arguments = arguments
         given = arguments.given

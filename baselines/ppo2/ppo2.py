@@ -103,6 +103,7 @@ def learn(
     cliprange: Annotated[
         arg.Schedule, "how far ratio and value may move in an update"
     ] = 0.2,
+    adam_epsilon: arg.AdamEpsilon = 1e-5,
     value_network: arg.ValueNetwork = "shared",
     normalize_observations: arg.NormalizeObservations = False,
     callback: arg.Callback = None,
@@ -115,7 +116,8 @@ def learn(
         value_network,
         normalize_observations,
         seed=seed,
-        algorithm=__name__,
+        # Another module if that calls this function by other names of arguments.
+        algorithm=run.learn.__module__,
     )
     run.load(policy)
     lr, cliprange = make_schedule(lr), make_schedule(cliprange)
@@ -128,12 +130,12 @@ def learn(
         if recurrent:
             samples = "num_env, as a recurrent network trains on whole sequences"
         raise UserValueError(
-            f"nminibatches has to divide {num_samples} ({samples}), received "
-            f"{nminibatches}"
+            f"the number of minibatches has to divide {num_samples} ({samples}), "
+            f"received {nminibatches}"
         )
     what = f"an update of {noptepochs:,} epochs of {num_samples:,} samples"
     check_memory(what, 16 * noptepochs * num_samples, "noptepochs or nsteps")
-    optimizer = Adam(epsilon=1e-5, global_clipnorm=max_grad_norm)
+    optimizer = Adam(epsilon=adam_epsilon, global_clipnorm=max_grad_norm)
 
     def loss(indices, cliprange, *batch):
         states, obs, masks, *batch = minibatch(indices, *batch)

@@ -1,0 +1,85 @@
+"""PPO by the arguments that OpenAI Baselines' ppo1 had, trained as ppo2 is."""
+
+import math
+from typing import Annotated
+
+from baselines.common import arguments as arg
+from baselines.common.algorithm import algorithm
+from baselines.common.errors import UserValueError
+from baselines.common.machine import check_memory
+from baselines.common.policies import Policy
+from baselines.common.schedules import make_schedule
+from baselines.ppo2 import ppo2
+
+
+@algorithm(preset_of=ppo2.learn)
+def learn(
+    run,
+    *,
+    env: arg.Env,
+    network: arg.Network,
+    seed: arg.Seed = None,
+    total_timesteps: arg.Timesteps = int(1e6),
+    timesteps_per_actorbatch: Annotated[
+        arg.Count,
+        "agent steps in an update, over all environments of a rank; rounded up to a "
+        "multiple of num_env",
+    ] = 2048,
+    clip_param: Annotated[
+        arg.Schedule, "how far ratio and value may move in an update"
+    ] = 0.2,
+    entcoeff: Annotated[float, "weight of the entropy bonus"] = 0.0,
+    optim_epochs: Annotated[arg.Count, "epochs of training on each rollout"] = 10,
+    optim_stepsize: Annotated[arg.Schedule, "learning rate"] = 3e-4,
+    optim_batchsize: Annotated[
+        arg.Count,
+        "agent steps in a minibatch; has to divide those in an update, into a number "
+        "of minibatches that divides num_env if the network is recurrent",
+    ] = 64,
+    gamma: arg.Gamma = 0.99,
+    lam: arg.Lambda = 0.95,
+    adam_epsilon: arg.AdamEpsilon = 1e-5,
+    schedule: Annotated[
+        arg.ScheduleOfNumbers,
+        "how clip_param and optim_stepsize change if they are numbers",
+    ] = "constant",
+    log_interval: arg.LogInterval = 1,
+    value_network: arg.ValueNetwork = "shared",
+    normalize_observations: arg.NormalizeObservations = False,
+    callback: arg.Callback = None,
+) -> Policy:
+    """Trains a policy by PPO and returns it."""
+    nsteps = math.ceil(timesteps_per_actorbatch / env.num_envs)
+    num_samples = env.num_envs * nsteps
+    # A model that is only loaded has no environments to fit.
+    if total_timesteps and num_samples % optim_batchsize:
+        raise UserValueError(
+            f"optim_batchsize has to divide {num_samples} (timesteps_per_actorbatch "
+            f"{timesteps_per_actorbatch}, rounded up to a multiple of num_env "
+            f"{env.num_envs}), received {optim_batchsize}"
+        )
+    what = f"an update of {optim_epochs:,} epochs of {num_samples:,} samples"
+    smaller = "optim_epochs or timesteps_per_actorbatch"
+    check_memory(what, 16 * optim_epochs * num_samples, smaller)
+    return ppo2.learn.__wrapped__(
+        run,
+        env=env,
+        network=network,
+        seed=seed,
+        total_timesteps=total_timesteps,
+        nsteps=nsteps,
+        ent_coef=entcoeff,
+        lr=make_schedule(optim_stepsize, schedule),
+        vf_coef=2.0,  # ppo1 did not halve squared errors.
+        max_grad_norm=None,
+        gamma=gamma,
+        lam=lam,
+        log_interval=log_interval,
+        nminibatches=num_samples // optim_batchsize,
+        noptepochs=optim_epochs,
+        cliprange=make_schedule(clip_param, schedule),
+        adam_epsilon=adam_epsilon,
+        value_network=value_network,
+        normalize_observations=normalize_observations,
+        callback=callback,
+    )
