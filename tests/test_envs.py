@@ -64,8 +64,8 @@ def test_module_that_does_not_exist_is_named():
         find_spec("no_such_module:Mine-v0")
 
 
-def test_outdated_environment_is_a_user_error():
-    with pytest.raises(UserError, match="Reacher-v2"):
+def test_outdated_environment_is_a_user_error_that_names_a_newer_one():
+    with pytest.raises(UserError, match="'Reacher-v2'.*did you mean 'Reacher-v4'"):
         make_env("Reacher-v2")
 
 

@@ -8,7 +8,12 @@ from baselines.bench.monitor import Monitor
 from baselines.common import mpi
 from baselines.common.envs.checked import CheckedEnv
 from baselines.common.envs.recorder import Recorder, has_wrapper
-from baselines.common.envs.registry import find_env_type, find_spec, quiet_emulator
+from baselines.common.envs.registry import (
+    find_env_type,
+    find_newer,
+    find_spec,
+    quiet_emulator,
+)
 from baselines.common.envs.spaces import ClipActions, flatten_observations
 from baselines.common.errors import (
     MissingDependency,
@@ -105,6 +110,8 @@ def make_env(
         reason = first_line(error)
         if env_type in ("box2d", "mujoco"):
             reason = f"pip install -e '.[{env_type}]' first ({reason})"
+        elif newer := find_newer(spec):
+            reason = f"did you mean {newer!r}? ({reason})"
         raise MissingDependency(
             f"environment {spec.id!r} cannot be used: {reason}"
         ) from error

@@ -3,7 +3,7 @@
 import re
 
 import gymnasium as gym
-from gymnasium.envs.registration import EnvSpec
+from gymnasium.envs.registration import EnvSpec, find_highest_version, get_env_id
 
 from baselines.common.errors import MissingDependency, UserValueError, suggest
 from baselines.common.user_code import import_named
@@ -65,6 +65,19 @@ def find_spec(env_id: str) -> EnvSpec:
         f"unknown environment {name!r}{hint} "
         "(an environment of your own: --env=module:EnvId)"
     )
+
+
+def find_newer(spec):
+    """Returns the id of a later version of an environment, None if there is none.
+
+    That is version 4 if it can be, MuJoCo's first without mujoco-py, or the last.
+    """
+    if spec.version is None:
+        return None
+    versions = 4, find_highest_version(spec.namespace, spec.name)
+    ids = [get_env_id(spec.namespace, spec.name, version) for version in versions]
+    later = (x for x in ids if x in gym.registry and gym.spec(x).version > spec.version)
+    return next(later, None)
 
 
 def quiet_emulator() -> bool:
