@@ -5,6 +5,8 @@ Importing one raises an error that says so: this module is a finder of modules, 
 has the same table.
 """
 
+import sys
+
 from baselines.common.errors import MovedModule, UserTypeError
 
 TO_COME = "it is still to come"
@@ -138,7 +140,11 @@ def find_spec(name, path=None, target=None) -> None:
     if name in MOVED:
         # The error has no attribute name: with it, "from baselines import her" would
         # take it for a missing attribute, and Python would raise an error of its own.
-        raise MovedModule(f"{name} of OpenAI Baselines is not here: {MOVED[name]}")
+        # But python -m shows a traceback without it.
+        raise MovedModule(
+            f"{name} of OpenAI Baselines is not here: {MOVED[name]}",
+            name=name if sys.argv[:1] == ["-m"] else None,
+        )
 
 
 def register(name):

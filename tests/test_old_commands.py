@@ -1,0 +1,105 @@
+"""Command lines of OpenAI Baselines, as the table of docs/old_commands.md has them."""
+
+import importlib
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from test_algorithms import flags
+from test_readme import skip_without_packages
+
+from baselines import run
+from baselines.common.discovery import find_algorithm, find_defaults, list_algorithms
+from baselines.common.parsing import parse
+from baselines.moved import MOVED
+
+PAGE = Path(__file__).parent.parent / "docs" / "old_commands.md"
+TABLE = re.findall(r"^\| `(.*?)` \| (.*) \|$", PAGE.read_text(), re.M)
+LINES = [(old, here) for old, here in TABLE if re.search("python|tensorboard", old)]
+RUN = re.compile(r"(?:\w+=\S+ |mpirun -np \d+ )?python -m baselines\.run (.*)")
+
+
+def find_commands():
+    """Yields the arguments of each line of ``baselines.run`` that is typed here."""
+    for old, here in LINES:
+        for line in (
+            [old] if here.startswith("the same") else re.findall("`(.*?)`", here)
+        ):
+            if match := RUN.fullmatch(line):
+                yield match[1].replace("$seed", "0")
+
+
+def alg_of(command):
+    return re.search(r"--alg=(\w+)", command)[1]
+
+
+COMMANDS = list(dict.fromkeys(find_commands()))
+SHORT = {  # a line of each algorithm that is here
+    alg_of(command): command
+    for command in reversed(COMMANDS)
+    if alg_of(command) in list_algorithms() and not re.search("/|--play", command)
+}
+
+
+@pytest.fixture(autouse=True)
+def home(empty_folder, monkeypatch):
+    """Somebody's home folder, with a screen."""
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    monkeypatch.setenv("HOME", str(empty_folder))
+
+
+def test_every_line_was_found():
+    text = PAGE.read_text().partition("## Benchmarks")[0]
+    assert len(LINES) == len(re.findall("^[|] `.*(python|tensorboard)", text, re.M))
+    typed = [x for _, here in LINES for x in re.findall("`(.*?)`", here)]
+    typed += [old for old, here in LINES if here.startswith("the same")]
+    of_run = [x for x in typed if "baselines.run " in x]
+    assert all(map(RUN.fullmatch, of_run)) and len(COMMANDS) > 25
+    assert {"a2c", "ppo2", "deepq", "ddpg", "trpo_mpi", "ppo1", "her"} <= set(SHORT)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_line_is_understood(command):
+    skip_without_packages(command)
+    alg = alg_of(command)
+    if alg not in list_algorithms():
+        pytest.skip(f"{alg}: {MOVED[f'baselines.{alg}']}")
+    parse(shlex.split(command))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("alg", SHORT)
+def test_line_trains(alg):
+    command = re.sub(r" --(num_timesteps|num_env)=\S+", "", SHORT[alg])
+    skip_without_packages(command)
+    small = find_defaults(find_algorithm(alg), "small")
+    small.pop("env", None)
+    words = [*command.split(), "--num_timesteps=200", "--num_env=2", *flags(small)]
+    names = [word.partition("=")[0] for word in words]
+    run.main([x for i, x in enumerate(words) if names[i] not in names[i + 1 :]])
+    assert Path("log/model.safetensors").is_file()
+
+
+@pytest.mark.parametrize(
+    "module",
+    dict.fromkeys(
+        module
+        for old, _ in LINES
+        for module in re.findall(r"-m (baselines\.\w+\.[\w.]+)", old)
+    ),
+)
+def test_module_of_another_line_says_what_to_type(module):
+    moved = [name for name in MOVED if f"{module}.".startswith(f"{name}.")]
+    with pytest.raises(ModuleNotFoundError) as error:
+        importlib.import_module(module)
+    assert moved and str(error.value).endswith(MOVED[moved[0]])
+
+
+def test_command_of_a_module_that_moved_is_answered_in_one_line():
+    command = [sys.executable, "-m", "baselines.deepq.experiments.train_cartpole"]
+    finished = subprocess.run(command, capture_output=True, text=True)
+    assert finished.returncode and finished.stderr.count("\n") == 1
+    assert MOVED["baselines.deepq.experiments"] in finished.stderr
