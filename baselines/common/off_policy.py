@@ -28,7 +28,7 @@ from baselines.common.vec_env import clip_actions
 from baselines.common.vec_env.vec_frame_stack import count_stacked
 
 
-def make_memory(run, size, priorities=None, replay_k=0, **settings):
+def make_memory(run, size, priorities=None, replay_k=0, kind=ReplayBuffer, **settings):
     """Returns a replay memory for the steps of a run.
 
     Of the stacks of a VecFrameStack, each frame is stored once.
@@ -40,13 +40,14 @@ def make_memory(run, size, priorities=None, replay_k=0, **settings):
         priorities: arguments of a ``PrioritizedReplayBuffer``, whose β rises until the
             run ends unless they say when; None for uniform draws.
         replay_k: of a ``HindsightReplayBuffer``; 0 for goals as they were.
+        kind: class of the memory, if there are neither priorities nor ``replay_k``.
         settings: other arguments of a ``ReplayBuffer``.
 
     Raises:
         UserTypeError, UserValueError: as ``find_goals``, if there is a ``replay_k``; or
             for one with ``priorities``.
     """
-    env, kind, own = run.env, ReplayBuffer, {}
+    env, own = run.env, {}
     if not run.total_timesteps:
         size, priorities, replay_k = 1, None, 0
     if priorities is not None:
