@@ -1,4 +1,4 @@
-"""Returns of a rollout: pure NumPy functions.
+"""Returns of a rollout: pure functions of NumPy arrays, ``retrace`` also of tensors.
 
 Shapes: T steps of N environments. ``dones[t]`` says that the episode ended
 with step t, and ``next_values[t]`` is the value of the state that actually
@@ -7,6 +7,7 @@ last state after a time limit.
 """
 
 import numpy as np
+from keras import ops
 
 
 def n_step(rewards, dones, next_values, gamma):
@@ -54,6 +55,35 @@ def gae(rewards, dones, values, next_values, gamma, lam):
         following = deltas[t] + gamma * lam * np.where(dones[t], 0, following)
         advantages[t] = following
     return advantages
+
+
+def retrace(rewards, dones, next_values, action_values, ratios, gamma):
+    """Returns Retrace's targets of action values, [T, N], constants.
+
+    Q_t = r_t + γ (v'_t + min(1, ρ_{t+1}) (Q_{t+1} - q_{t+1}))
+
+    without the last term at an episode's end and at the sequence's. Munos et al. 2016,
+    "Safe and Efficient Off-Policy Reinforcement Learning", with λ = 1, as Wang et al.
+    2017 (ACER) have it in equation 5.
+
+    Args:
+        rewards: [T, N]
+        dones: [T, N] bool
+        next_values: [T, N] v', of the state that followed: 0 after a true end
+        action_values: [T, N] q, of the actions taken
+        ratios: [T, N] ρ = π(a|s) / μ(a|s), where μ drew them
+        gamma: discount of one agent step
+    """
+
+    def step(correction, inputs):
+        reward, continues, next_value, action_value, ratio = inputs
+        target = reward + gamma * (next_value + continues * correction)
+        return ratio * (target - action_value), target
+
+    continues = ops.cast(ops.logical_not(dones), "float32")
+    inputs = rewards, continues, next_values, action_values, ops.minimum(ratios, 1.0)
+    _, targets = ops.scan(step, ops.zeros_like(rewards[0]), inputs, reverse=True)
+    return ops.stop_gradient(targets)
 
 
 def explained_variance(predictions, targets) -> float:

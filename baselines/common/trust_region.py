@@ -1,6 +1,7 @@
-"""Steps of a policy along its natural gradient, no further than a KL divergence.
+"""Steps of a policy that a KL divergence limits.
 
-Schulman et al. 2015, "Trust Region Policy Optimization", appendix C.
+Schulman et al. 2015, "Trust Region Policy Optimization", appendix C: along the natural
+gradient, no further than the divergence; and the simpler limit of Wang et al. 2017.
 """
 
 import numpy as np
@@ -179,3 +180,14 @@ def line_search(evaluate, max_kl) -> dict:
             return metrics | {"halvings": halvings}
     _, metrics = evaluate(0.0)
     return metrics | {"halvings": MAX_HALVINGS}
+
+
+def limit_gradients(gradients, directions, delta):
+    """Returns the nearest z [..., A] to gradients g [..., A] with k · z ≤ δ.
+
+    z = g - max(0, (k · g - δ) / |k|²) k, with directions k [..., A]. Wang et al. 2017,
+    "Sample Efficient Actor-Critic with Experience Replay", equation 12.
+    """
+    excess = ops.sum(directions * gradients, axis=-1, keepdims=True) - delta
+    squares = ops.sum(ops.square(directions), axis=-1, keepdims=True)
+    return gradients - ops.relu(excess) / squares * directions

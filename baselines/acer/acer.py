@@ -1,0 +1,200 @@
+"""Actor-critic with experience replay (ACER), for Discrete actions.
+
+Wang et al. 2017, "Sample Efficient Actor-Critic with Experience Replay".
+"""
+
+from typing import Annotated
+
+import numpy as np
+from annotated_types import Interval
+from gymnasium import spaces
+from keras import ops
+
+from baselines.common import arguments as arg
+from baselines.common import mpi
+from baselines.common.algorithm import algorithm
+from baselines.common.discrete_actor_critic import DiscreteActorCritic
+from baselines.common.errors import UserValueError
+from baselines.common.off_policy import Player, make_memory
+from baselines.common.optimizers import RMSprop
+from baselines.common.returns import explained_variance, retrace
+from baselines.common.schedules import make_schedule
+from baselines.common.sequence_replay import SequenceReplayBuffer, values_at_limits
+from baselines.common.trust_region import limit_gradients
+from baselines.common.updates import Step, make_update, move_towards
+
+EPSILON = 1e-6  # added to probabilities that something is divided by
+
+
+def acer_loss(
+    logits,
+    action_values,
+    average_logits,
+    actions,
+    probabilities,
+    rewards,
+    dones,
+    limit_values,
+    *,
+    gamma,
+    c,
+    c_q,
+    c_e,
+    delta,
+):
+    """Returns the loss of sequences and its parts.
+
+    L = L_π - c_e mean[H(π)] + c_q mean[½ (q(a) - Q)²]
+    L_π = -mean[min(c, ρ(a)) (Q - v) log π(a)
+                + Σ_b max(0, 1 - c / ρ(b)) π(b) (q(b) - v) log π(b)]
+
+    with Q from ``retrace``, v = Σ_b π(b) q(b) and ρ = π / μ; factors of logarithms are
+    constants. The gradient of the first two terms of L with respect to π is limited
+    along that of KL(average || π). Wang et al. 2017, equations 9 to 13.
+
+    Args:
+        logits: [T + 1, N, A] of π, the last after the last step
+        action_values: [T + 1, N, A] q
+        average_logits: [T, N, A] of the average policy
+        actions: [T, N], from 0
+        probabilities: [T, N, A] μ of all actions, when these were drawn
+        rewards: [T, N]
+        dones: [T, N] bool
+        limit_values: [T, N] v after an episode that a time limit ended, 0 elsewhere
+        gamma: discount of one agent step
+        c: where ratios are truncated
+        c_q, c_e: weights of action values and entropy
+        delta: limit of the gradient; infinite for none
+    """
+    values = ops.sum(ops.softmax(logits) * action_values, axis=-1)
+    next_values = ops.where(dones, limit_values, values[1:])
+    q, v = action_values[:-1], values[:-1, :, None]
+    log_pi = ops.log_softmax(logits[:-1])
+    pi, average_pi = ops.exp(log_pi), ops.softmax(average_logits)
+    taken = ops.one_hot(actions, q.shape[-1])
+    q_taken = ops.sum(taken * q, axis=-1)
+    ratios = pi / (probabilities + EPSILON)
+    ratios_taken = ops.sum(taken * ratios, axis=-1)
+    targets = retrace(rewards, dones, next_values, q_taken, ratios_taken, gamma)
+    weights = taken * ops.minimum(ratios, c) * (targets[..., None] - v)
+    weights = weights + ops.relu(1.0 - c / (ratios + EPSILON)) * pi * (q - v)
+    weights = ops.stop_gradient(weights)
+    policy_loss = -ops.mean(ops.sum(weights * log_pi, axis=-1))
+    entropy = -ops.mean(ops.sum(pi * log_pi, axis=-1))
+    q_loss = 0.5 * ops.mean(ops.square(q_taken - targets))
+    gradients = weights / (pi + EPSILON) - c_e * (1.0 + log_pi)
+    limited = limit_gradients(gradients, -average_pi / (pi + EPSILON), delta)
+    # What has them as its gradient with respect to π.
+    loss = -ops.mean(ops.sum(ops.stop_gradient(limited) * pi, axis=-1))
+    kl = ops.sum(average_pi * (ops.log_softmax(average_logits) - log_pi), axis=-1)
+    return loss + c_q * q_loss, {
+        "policy_loss": policy_loss,
+        "q_loss": q_loss,
+        "policy_entropy": entropy,
+        "kl": ops.mean(kl),
+        "q_taken": q_taken,
+        "targets": targets,
+    }
+
+
+@algorithm(actions=[spaces.Discrete])
+def learn(
+    run,
+    *,
+    env: arg.Env,
+    network: arg.Network,
+    seed: arg.Seed = None,
+    nsteps: Annotated[arg.Count, "steps of each environment in an update"] = 20,
+    total_timesteps: arg.Timesteps = int(80e6),
+    q_coef: Annotated[float, "weight of the loss of action values"] = 0.5,
+    ent_coef: Annotated[float, "weight of the entropy bonus"] = 0.01,
+    max_grad_norm: arg.GradientNorm = 10.0,
+    lr: Annotated[arg.Schedule, "learning rate"] = 7e-4,
+    lrschedule: Annotated[arg.ScheduleOfNumbers, "how a number lr changes"] = "linear",
+    rprop_epsilon: Annotated[arg.NonNegative, "of RMSProp, in the square root"] = 1e-5,
+    rprop_alpha: Annotated[arg.Fraction, "decay of RMSProp's mean square"] = 0.99,
+    gamma: arg.Gamma = 0.99,
+    log_interval: arg.LogInterval = 100,
+    buffer_size: arg.BufferSize = 50_000,
+    replay_ratio: Annotated[
+        float, Interval(ge=0, le=1000), "mean number of replays after a rollout"
+    ] = 4,
+    replay_start: Annotated[arg.CountOrZero, "agent steps before any replay"] = 10_000,
+    c: Annotated[arg.Positive, "where importance ratios are truncated"] = 10.0,
+    trust_region: Annotated[
+        bool, "whether the policy's gradient is limited by an average policy"
+    ] = True,
+    alpha: Annotated[
+        arg.Fraction, "decay of the average policy", arg.Needs("trust_region")
+    ] = 0.99,
+    delta: Annotated[
+        arg.Positive,
+        "largest product of the gradients of policy and KL divergence",
+        arg.Needs("trust_region"),
+    ] = 1.0,
+    callback: arg.Callback = None,
+) -> DiscreteActorCritic:
+    """Trains a policy by ACER and returns it."""
+    if total_timesteps and buffer_size < env.num_envs * nsteps:
+        raise UserValueError(
+            f"buffer_size has to be at least num_env {env.num_envs} x nsteps {nsteps}, "
+            f"received {buffer_size}"
+        )
+    lr = make_schedule(lr, lrschedule)
+    both = env.observation_space, env.action_space
+    model, average = (
+        DiscreteActorCritic(*both, network, seed, __name__) for _ in range(2)
+    )
+    run.load(model, average)
+    memory = make_memory(run, buffer_size, kind=SequenceReplayBuffer)
+    optimizer = RMSprop(
+        rho=rprop_alpha, epsilon=rprop_epsilon, global_clipnorm=max_grad_norm
+    )
+    first_action = int(env.action_space.start)
+
+    def loss(obs, actions, *batch):
+        return acer_loss(
+            *model(obs),
+            average(obs[:-1])[0],
+            actions - first_action,
+            *batch,
+            gamma=gamma,
+            c=c,
+            c_q=q_coef,
+            c_e=ent_coef,
+            delta=delta if trust_region else np.inf,
+        )
+
+    update = make_update(
+        Step(loss, optimizer, model.trainable_variables),
+        variables=[*model.variables, *average.variables],
+        after=lambda: move_towards(average.variables, model.variables, 1 - alpha),
+    )
+
+    def train(rate, sequences):
+        return update(rate, *sequences[:-1], values_at_limits(model, sequences))
+
+    def explore(obs):
+        actions, _, probabilities = model.act(obs)
+        memory.add_probabilities(probabilities)
+        return actions
+
+    player = Player(env, model, memory, explore)
+    parts = dict(average=average, optimizer=optimizer, memory=memory, player=player)
+    with run.start(nsteps, model, **parts):
+        for nupdates, num_timesteps in run.updates():
+            for _ in range(nsteps):
+                player.step_async()
+                run.add_episodes(player.step_wait())
+            rate = np.float32(lr(run.previous_timesteps / total_timesteps))
+            metrics = train(rate, memory.newest(nsteps))
+            if num_timesteps >= replay_start:
+                # All ranks have to make as many updates.
+                for _ in range(mpi.broadcast(memory.rng.poisson(replay_ratio))):
+                    train(rate, memory.sample_sequences(nsteps))
+            values = metrics.pop("q_taken"), metrics.pop("targets")
+            if run.row_due(log_interval):
+                explained = explained_variance(*map(np.asarray, values))
+                run.log(metrics, nupdates=nupdates, explained_variance=explained)
+            run.stop = callback is not None and callback(locals(), globals())
+    return model
