@@ -16,7 +16,11 @@ PPO1_COMMAND = "use commands such as python -m baselines.run --alg=ppo1 --env=Ho
 MOVED = {
     "baselines.a2c.runner": "use Runner of baselines.common.runners",
     "baselines.a2c.utils": "use baselines.common.layers and baselines.common.schedules",
-    "baselines.acer": TO_COME,
+    "baselines.acer.buffer": "use SequenceReplayBuffer of "
+    "baselines.common.sequence_replay",
+    "baselines.acer.policies": "use DiscreteActorCritic of "
+    "baselines.common.discrete_actor_critic",
+    "baselines.acer.runner": "use Player of baselines.common.off_policy",
     "baselines.acktr.kfac": "use KFAC of baselines.common.kfac",
     "baselines.acktr.kfac_utils": "use baselines.common.kronecker_factors",
     "baselines.acktr.utils": "use baselines.common.layers",

@@ -38,6 +38,11 @@ CASES = {
     "trpo_mpi": "--alg=trpo_mpi --env=Pendulum-v1 --num_env=4 "
     "--timesteps_per_batch=256 --num_timesteps=60_000",
     **{
+        f"acer{suffix}": f"--alg=acer --env=CartPole-v1 --num_env=4{ranks} "
+        "--num_timesteps=40_000 --replay_start=2000 --log_interval=20"
+        for suffix, ranks in (("", ""), ("_ranks", " --ranks=2"))
+    },
+    **{
         alg: f"--alg={alg} --env=Pendulum-v1 --num_timesteps=20_000 --print_freq=1 "
         "--num_hidden=32 --batch_size=32"
         for alg in ("ddpg", "td3", "sac")

@@ -26,6 +26,7 @@ import statistics
 import sys
 import tempfile
 import time
+from functools import partial
 from typing import Annotated
 
 import numpy as np
@@ -140,7 +141,10 @@ class Bench:
         }
         self.seconds = seconds
         # Algorithms with a replay memory fill some of it before they train.
-        self.first_steps = self.learn_arguments.get("learning_starts", 0)
+        self.first_steps = max(
+            self.learn_arguments.get(name, 0)
+            for name in ("learning_starts", "replay_start")
+        )
         self.env = build_env(
             settings.spec,
             settings.env_type,
@@ -242,6 +246,10 @@ class Bench:
         if "memory" not in found:
             return {}
         memory, before = found["memory"], resident_bytes()
+        if "batch_size" in self.learn_arguments:
+            draw = partial(memory.sample, 1, self.learn_arguments["batch_size"])
+        else:
+            draw = partial(memory.sample_sequences, self.learn_arguments["nsteps"])
         obs, rewards, dones, _ = self.remembered.steps[0]
         actions = np.array([self.env.action_space.sample()] * self.env.num_envs)
         while len(memory) < self.learn_arguments["buffer_size"]:
@@ -249,7 +257,7 @@ class Bench:
         grown, seconds = resident_bytes() - before, []
         for _ in range(100):
             start = time.perf_counter()
-            memory.sample(1, self.learn_arguments["batch_size"])
+            draw()
             seconds.append(time.perf_counter() - start)
         return {
             "transitions": len(memory),

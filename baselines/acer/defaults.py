@@ -22,4 +22,5 @@ def retro():
 
 def small():
     """Settings for tests: short updates, and rows often."""
-    return dict(nsteps=4, replay_start=100, buffer_size=1000, log_interval=20)
+    settings = dict(replay_start=100, replay_ratio=2, buffer_size=1000)
+    return dict(settings, nsteps=8, log_interval=20)
