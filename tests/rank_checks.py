@@ -18,7 +18,7 @@ from gymnasium import spaces
 from keras import ops
 from test_normalize import Scripted
 
-from baselines import a2c, ddpg, logger, ppo2, run, sac, trpo
+from baselines import a2c, acer, ddpg, logger, ppo2, run, sac, trpo
 from baselines.common import mpi
 from baselines.common.envs import make_vec_env
 from baselines.common.models import mlp
@@ -192,6 +192,27 @@ def off_policy_variables_are_equal_and_steps_are_counted_over_the_ranks():
     )
 
 
+def replays_are_as_many_on_all_ranks():
+    seen = {}
+    model = acer.learn(
+        env=make_vec_env("CartPole-v1", num_env=2, seed=0),
+        network="mlp",
+        seed=0,
+        nsteps=4,
+        replay_start=32,
+        replay_ratio=3,
+        total_timesteps=160,
+        callback=lambda names, _: seen.update(names),
+    )
+    weights = b"".join(v.numpy().tobytes() for v in model.variables)
+    first, second = mpi.gather(weights)
+    assert first == second
+    first, second = mpi.gather(seen["memory"].actions[:40].tobytes())
+    assert first != second
+    # A step for each of 10 rollouts of 16 agent steps, and some for all but the first.
+    assert 10 + 9 < int(seen["optimizer"].iterations) < 10 + 9 * 6
+
+
 def trust_region_step_is_that_of_one_rank_with_all_samples():
     rng = np.random.default_rng(0)
     obs = rng.uniform(-1, 1, (20, 4, 3)).astype(np.float32)
@@ -234,6 +255,7 @@ CHECKS = [
     variables_are_equal_after_10_updates,
     trust_region_step_is_that_of_one_rank_with_all_samples,
     off_policy_variables_are_equal_and_steps_are_counted_over_the_ranks,
+    replays_are_as_many_on_all_ranks,
 ]
 
 

@@ -14,6 +14,7 @@ from baselines.common.hindsight_replay import HindsightReplayBuffer
 from baselines.common.machine import available_memory
 from baselines.common.prioritized_replay import PrioritizedReplayBuffer, SumTree
 from baselines.common.replay_buffer import ReplayBuffer
+from baselines.common.sequence_replay import SequenceReplayBuffer
 
 PIXELS = spaces.Box(0, 255, (5, 4, 8), np.uint8)  # 4 frames of 2 channels
 VECTOR = spaces.Box(-np.inf, np.inf, (3,), np.float32)
@@ -23,6 +24,7 @@ KEYWORDS = {
     ReplayBuffer: {},
     PrioritizedReplayBuffer: dict(alpha=0.6, beta=0.4, beta_iters=1000, eps=1e-6),
     HindsightReplayBuffer: dict(goals=GOALS, replay_k=0),
+    SequenceReplayBuffer: {},
 }
 IMAGES = PIXELS, 4, (5, 4, 2)
 VECTORS = VECTOR, 1, (3,)
@@ -32,6 +34,7 @@ KINDS = [
     (PrioritizedReplayBuffer, *IMAGES),
     (PrioritizedReplayBuffer, *VECTORS),
     (HindsightReplayBuffer, *VECTORS),
+    (SequenceReplayBuffer, *IMAGES),
 ]
 each_kind = pytest.mark.parametrize(("kind", "space", "stack", "shape"), KINDS)
 

@@ -131,6 +131,19 @@ def test_interrupted_dqn_goes_on_as_if_it_had_not_been(alg, env, settings, monke
     assert results("cut") == results("whole")
 
 
+def test_interrupted_acer_goes_on_as_if_it_had_not_been(monkeypatch):
+    """Also what earlier policies would have done, in a memory that is overwritten."""
+    monkeypatch.setattr("baselines.common.replay_buffer.SEGMENT_SIZE", 128)
+    arguments = "--alg=acer --env=CartPole-v1 --num_env=2 --num_timesteps=1200 "
+    arguments += "--seed=1 --nsteps=10 --buffer_size=400 --replay_start=200 "
+    arguments += "--replay_ratio=1 --log_interval=5 --checkpoint_interval=100"
+    run.main(f"{arguments} --log_path=whole".split())
+    with killed_after(43):
+        run.main(f"{arguments} --log_path=cut".split())
+    run.main(["--resume=cut"])
+    assert results("cut") == results("whole")
+
+
 def test_segments_of_a_replay_memory_stay_while_a_manifest_names_them(monkeypatch):
     monkeypatch.setattr("baselines.common.replay_buffer.SEGMENT_SIZE", 50)
     arguments = "--alg=dqn --env=CartPole-v1 --num_env=2 --num_timesteps=1600 --seed=1 "
