@@ -222,10 +222,10 @@ def train(**settings):
 
 
 def test_replays_begin_after_replay_start():
-    iterations = train(replay_start=40, replay_ratio=30)
+    iterations = train(replay_start=40, replay_ratio=9)
     assert iterations[:4] == [1, 2, 3, 4]
     replays = np.diff(iterations[3:]) - 1
-    assert len(set(replays)) > 1 and 20 < np.mean(replays) < 40
+    assert len(set(replays)) > 1 and 6 < np.mean(replays) < 12
     assert train(replay_start=0, replay_ratio=0) == list(range(1, 11))
 
 
@@ -234,6 +234,8 @@ def test_what_cannot_be_done_is_refused():
         UserValueError, match="at least num_env 2 x nsteps 4, received 7"
     ):
         train(buffer_size=7)
+    with pytest.raises(UserValueError, match="leave out lrschedule 'middle_drop'"):
+        train(lr="linear:1e-3", lrschedule="middle_drop")
     env = DummyVecEnv([CounterEnv])
     with pytest.raises(UserTypeError, match="'lstm' is recurrent"):
         acer.learn(env, "lstm")

@@ -23,7 +23,7 @@ from baselines.common.settings import OWN
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
 
-LSTM = ["--network=lstm", "--value_network=shared"]
+LSTM = "value_network=shared"
 HUGE = "1" + 400 * "0"
 
 
@@ -86,8 +86,12 @@ def numbers(learn):
         ("network=mlp", ["--num_hidden=1e9"], ["num_hidden has to be at most 1000000"]),
         ("network=mlp", ["--num_hidden=1e5"], ["(100000, 100000) in", "needs 160 GB"]),
         ("network=mlp", ["--num_layers=1e12"], ["num_layers has to be at most 10000"]),
-        ("nsteps=1", [*LSTM, "--nlstm=1e12"], ["nlstm has to be at most 1000000"]),
-        ("nsteps=1", [*LSTM, "--nlstm=1e5"], ["(100000, 400000) in", "needs 640 GB"]),
+        (LSTM, ["--network=lstm", "--nlstm=1e12"], ["nlstm has to be at most 1000000"]),
+        (
+            LSTM,
+            ["--network=lstm", "--nlstm=1e5"],
+            ["(100000, 400000) in", "needs 640 GB"],
+        ),
     ],
 )
 def test_size_that_does_not_fit(argument, others, words, alg, learn, error_of):

@@ -3,7 +3,6 @@
 Mnih et al. 2016, "Asynchronous Methods for Deep Reinforcement Learning".
 """
 
-from numbers import Real
 from typing import Annotated
 
 import numpy as np
@@ -11,12 +10,11 @@ from keras import ops
 
 from baselines.common import arguments as arg
 from baselines.common.algorithm import algorithm
-from baselines.common.errors import UserValueError
 from baselines.common.optimizers import RMSprop
 from baselines.common.policies import Policy
 from baselines.common.returns import explained_variance, n_step
 from baselines.common.runners import Runner, flatten
-from baselines.common.schedules import make_schedule
+from baselines.common.schedules import check_lrschedule, make_schedule
 from baselines.common.updates import Step, make_update
 
 
@@ -72,10 +70,7 @@ def learn(
     callback: arg.Callback = None,
 ) -> Policy:
     """Trains a policy by A2C and returns it."""
-    if lrschedule != "linear" and not isinstance(lr, Real):
-        raise UserValueError(
-            f"lr {lr!r} has a schedule of its own; leave out lrschedule {lrschedule!r}"
-        )
+    check_lrschedule(lr, lrschedule, "linear")
     lr = make_schedule(lr, lrschedule)
     policy = Policy(
         env.observation_space,

@@ -14,12 +14,11 @@ from baselines.common import arguments as arg
 from baselines.common import mpi
 from baselines.common.algorithm import algorithm
 from baselines.common.discrete_actor_critic import DiscreteActorCritic
-from baselines.common.errors import UserValueError
-from baselines.common.off_policy import Player, make_memory
+from baselines.common.off_policy import Player
 from baselines.common.optimizers import RMSprop
 from baselines.common.returns import explained_variance, retrace
-from baselines.common.schedules import make_schedule
-from baselines.common.sequence_replay import SequenceReplayBuffer, values_at_limits
+from baselines.common.schedules import check_lrschedule, make_schedule
+from baselines.common.sequence_replay import make_sequence_memory, values_at_limits
 from baselines.common.trust_region import limit_gradients
 from baselines.common.updates import Step, make_update, move_towards
 
@@ -110,7 +109,9 @@ def learn(
     ent_coef: Annotated[float, "weight of the entropy bonus"] = 0.01,
     max_grad_norm: arg.GradientNorm = 10.0,
     lr: Annotated[arg.Schedule, "learning rate"] = 7e-4,
-    lrschedule: Annotated[arg.ScheduleOfNumbers, "how a number lr changes"] = "linear",
+    lrschedule: Annotated[arg.ScheduleOfNumbers, "how lr changes if it is a number"] = (
+        "linear"
+    ),
     rprop_epsilon: Annotated[arg.NonNegative, "of RMSProp, in the square root"] = 1e-5,
     rprop_alpha: Annotated[arg.Fraction, "decay of RMSProp's mean square"] = 0.99,
     gamma: arg.Gamma = 0.99,
@@ -135,18 +136,14 @@ def learn(
     callback: arg.Callback = None,
 ) -> DiscreteActorCritic:
     """Trains a policy by ACER and returns it."""
-    if total_timesteps and buffer_size < env.num_envs * nsteps:
-        raise UserValueError(
-            f"buffer_size has to be at least num_env {env.num_envs} x nsteps {nsteps}, "
-            f"received {buffer_size}"
-        )
+    check_lrschedule(lr, lrschedule, "linear", "constant")
     lr = make_schedule(lr, lrschedule)
     both = env.observation_space, env.action_space
     model, average = (
         DiscreteActorCritic(*both, network, seed, __name__) for _ in range(2)
     )
     run.load(model, average)
-    memory = make_memory(run, buffer_size, kind=SequenceReplayBuffer)
+    memory = make_sequence_memory(run, buffer_size, nsteps)
     optimizer = RMSprop(
         rho=rprop_alpha, epsilon=rprop_epsilon, global_clipnorm=max_grad_norm
     )

@@ -5,6 +5,7 @@ The classes at the end are OpenAI Baselines', whose numbers change with steps.
 
 import itertools
 import math
+from numbers import Real
 
 from baselines.common.errors import UserValueError, shown, suggest
 
@@ -80,6 +81,20 @@ def make_schedule(value, of_numbers="constant", name="the schedule"):
 def check_schedule(value, name) -> None:
     """Raises UserValueError unless ``make_schedule`` takes the value."""
     make_schedule(value, name=name)
+
+
+def check_lrschedule(lr, lrschedule, *defaults) -> None:
+    """Raises UserValueError if ``lrschedule`` is no default and has no effect.
+
+    Args:
+        lr: as ``make_schedule`` takes it, with a schedule of its own unless a number.
+        lrschedule: name of the schedule of numbers.
+        defaults: names that it may have by itself.
+    """
+    if lrschedule not in defaults and not isinstance(lr, Real):
+        raise UserValueError(
+            f"lr {lr!r} has a schedule of its own; leave out lrschedule {lrschedule!r}"
+        )
 
 
 class ConstantSchedule:

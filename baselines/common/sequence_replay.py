@@ -4,7 +4,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from baselines.common.errors import UserValueError
+from baselines.common.off_policy import make_memory
 from baselines.common.replay_buffer import ReplayBuffer
+from baselines.common.sizes import check_sizes
 
 
 class Sequences(NamedTuple):
@@ -71,6 +74,27 @@ class SequenceReplayBuffer(ReplayBuffer):
                 for t, env in zip(*np.nonzero(self.truncated[at]))
             },
         )
+
+
+def make_sequence_memory(run, size, steps) -> SequenceReplayBuffer:
+    """Returns a memory for the steps of a run, see ``make_memory``.
+
+    Args:
+        run: as there.
+        size: transitions to store.
+        steps: of the sequences that are drawn.
+
+    Raises:
+        UserValueError: if one of each environment does not fit.
+    """
+    # First, so that a large nsteps is not blamed on buffer_size.
+    check_sizes(run.env, steps, run.arguments)
+    if run.total_timesteps and size < run.env.num_envs * steps:
+        raise UserValueError(
+            f"buffer_size has to be at least num_env {run.env.num_envs} x nsteps "
+            f"{steps}, received {size}"
+        )
+    return make_memory(run, size, kind=SequenceReplayBuffer)
 
 
 def values_at_limits(model, sequences):
