@@ -109,6 +109,8 @@ class Part(NamedTuple):
 class Builder:
     """A ``Part`` with its arguments: each call builds a new one.
 
+    What a call is given comes first; the function takes it by position alone.
+
     Args:
         part: the Part.
         value: name or function, as ``learn()`` was given it.
@@ -124,10 +126,10 @@ class Builder:
     def __repr__(self):
         return repr(self.value)
 
-    def __call__(self):
+    def __call__(self, *given):
         try:
             with self.context():
-                return self.build()
+                return self.build(*given)
         except UserError:
             raise
         except Exception as error:
@@ -172,6 +174,13 @@ Values = Annotated[
     str | Callable,
     VALUES,
     "a function of common/values.py by its name, such as scalar or categorical, "
+    "module:function, or in Python a function; its own arguments are taken as well",
+]
+REWARD = Part("reward", "baselines.common.rewards")
+Reward = Annotated[
+    str | Callable,
+    REWARD,
+    "what is learned from: a function of common/rewards.py by its name, environment, "
     "module:function, or in Python a function; its own arguments are taken as well",
 ]
 Seed = Annotated[

@@ -146,10 +146,11 @@ def read_learn(settings, words, defaults):
         defaults = {"network": usual_network(settings), **defaults}
     for name, argument in declared.items():
         if part := argument.marker(arg.Part):
-            usual = defaults.get(name, given.get(name, argument.default))
+            usual = defaults.get(name, argument.default)
             used = given.get(name, usual)
             takes = declared_arguments(part.find(used))
-            if used != usual:  # Defaults for the usual network are for no other.
+            # Defaults for the usual part are for no other.
+            if usual not in (used, REQUIRED):
                 others = declared_arguments(part.find(usual)).keys() - declared.keys()
                 defaults = {k: v for k, v in defaults.items() if k not in others}
             known = cli.of_text(takes) | known

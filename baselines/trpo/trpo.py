@@ -92,6 +92,7 @@ def learn(
     log_interval: arg.LogInterval = 1,
     value_network: arg.ValueNetwork = "copy",
     normalize_observations: arg.NormalizeObservations = False,
+    reward: arg.Reward = "environment",
     callback: arg.Callback = None,
 ) -> Policy:
     """Trains a policy by TRPO and returns it."""
@@ -105,6 +106,7 @@ def learn(
         algorithm=__name__,
     )
     run.load(policy)
+    reward = reward(run, policy)
     nsteps = math.ceil(timesteps_per_batch / env.num_envs)
     num_samples = env.num_envs * nsteps
     num_minibatches = max(1, num_samples // MINIBATCH)
@@ -137,19 +139,16 @@ def learn(
     value_step = Step(value_loss, optimizer, policy.value_variables)
     update_values = make_update(value_step, variables=policy.variables, scan=True)
     runner, shuffler = Runner(env, policy, nsteps), Shuffler(seed)
-    parts = dict(optimizer=optimizer, runner=runner, shuffler=shuffler)
+    parts = dict(optimizer=optimizer, runner=runner, shuffler=shuffler, reward=reward)
     with run.start(nsteps, policy, **parts):
+        if not run.num_timesteps:
+            reward.begin()
         for nupdates, num_timesteps in run.updates():
             rollout = runner.run()
             run.add_episodes(rollout.episodes)
-            advantages = gae(
-                rollout.rewards,
-                rollout.dones,
-                rollout.values,
-                rollout.next_values,
-                gamma,
-                lam,
-            )
+            rewards, reward_metrics = reward(rollout)
+            values = rollout.values, rollout.next_values
+            advantages = gae(rewards, rollout.dones, *values, gamma, lam)
             returns = advantages + rollout.values
             inputs = rollout.states, rollout.obs, rollout.masks
             metrics = update_policy(
@@ -159,7 +158,7 @@ def learn(
                 shuffler.minibatches(num_samples, num_minibatches)
                 for _ in range(vf_iters)
             ]
-            metrics |= update_values(
+            metrics |= reward_metrics | update_values(
                 np.float32(vf_stepsize), np.concatenate(epochs), *inputs, returns
             )
             policy.observe(rollout.obs)

@@ -1,0 +1,142 @@
+"""The adversary of GAIL: tells transitions of an expert from those of a policy."""
+
+import keras
+import numpy as np
+from gymnasium import spaces
+from keras import ops
+
+from baselines.common import backend
+from baselines.common.layers import dense
+from baselines.common.model import make_scaling
+from baselines.common.normalizer import Normalizer
+from baselines.common.optimizers import Adam
+from baselines.common.saving.states import VariableState, check_like, set_generator
+from baselines.common.sizes import checked_weights
+from baselines.common.updates import Step, make_update
+
+
+def adversary_loss(logits, expert_logits, *, c_e):
+    """Returns what a step of the adversary lowers, and its parts.
+
+    L = mean[-log(1 - D)] of the policy + mean[-log D] of the expert - c_e mean[H(D)]
+
+    with D = sigmoid(logit), the probability that a transition is the expert's. Ho and
+    Ermon 2016, equation 17, where D is that it is the policy's. The entropy bonus is
+    OpenAI Baselines' addition.
+
+    Args:
+        logits: [B] for transitions of the policy
+        expert_logits: [B] for transitions of the expert
+        c_e: weight of the entropy
+    """
+    generator_loss = ops.mean(imitation_rewards(logits))
+    expert_loss = ops.mean(ops.softplus(-expert_logits))
+    both = ops.concatenate([logits, expert_logits])
+    entropy = ops.mean(ops.softplus(both) - ops.sigmoid(both) * both)
+    return generator_loss + expert_loss - c_e * entropy, {
+        "generator_loss": generator_loss,
+        "expert_loss": expert_loss,
+        "adversary_entropy": entropy,
+        "generator_acc": ops.mean(ops.cast(logits < 0, "float32")),
+        "expert_acc": ops.mean(ops.cast(expert_logits > 0, "float32")),
+    }
+
+
+def imitation_rewards(logits):
+    """Returns -log(1 - D) = log(1 + exp(logit)), above 0, for logits [B] of D."""
+    return ops.softplus(logits)
+
+
+class Adversary:
+    """A network D(s, a), the probability that a transition is the expert's.
+
+    Args:
+        observation_space, action_space: of the environment.
+        hidden_size: units in each of its two layers.
+        c_e: weight of the entropy in its loss.
+        seed: of the generator that chooses what it is trained on.
+    """
+
+    def __init__(self, observation_space, action_space, hidden_size, c_e, seed):
+        self.observation_vectors = to_vectors(observation_space)
+        self.action_vectors = to_vectors(action_space)
+        self.normalizer = Normalizer()
+        self.network = keras.Sequential(
+            [
+                dense(hidden_size, "tanh"),
+                dense(hidden_size, "tanh"),
+                dense(1, gain=1.0),
+            ]
+        )
+        # Not the numbers of the policy, of memories and of players.
+        self.rng = np.random.default_rng([seed, 4])
+        pair = [
+            np.zeros((1, *space.shape), space.dtype)
+            for space in (observation_space, action_space)
+        ]
+        with checked_weights():
+            self.logits(*pair)
+        variables = [*self.normalizer.variables, *self.network.variables]
+        optimizer = Adam()
+
+        def loss(batch):
+            obs, acs, expert_obs, expert_acs = batch
+            logits = self.logits(obs, acs)
+            return adversary_loss(logits, self.logits(expert_obs, expert_acs), c_e=c_e)
+
+        step = Step(loss, optimizer, self.network.trainable_variables)
+        self.update = make_update(step, variables=variables, scan=True)
+        self.rewards = backend.compile(
+            lambda obs, acs: imitation_rewards(self.logits(obs, acs)), variables
+        )
+        self.saved = VariableState([*variables, *optimizer.variables])
+
+    def logits(self, obs, acs):
+        """Returns logits [B] of D for raw observations and actions, [B, ...] both."""
+        obs = self.normalizer(self.observation_vectors(obs))
+        inputs = ops.concatenate([obs, self.action_vectors(acs)], axis=-1)
+        return self.network(inputs)[:, 0]
+
+    def train(self, obs, acs, expert, steps, stepsize) -> dict:
+        """Makes steps of the optimiser, and returns the metrics of ``adversary_loss``.
+
+        Each is on its share of the policy's transitions, and on as many of the expert.
+        All of both go into the statistics that normalise observations, before it.
+
+        Args:
+            obs, acs: [n, ...] of the policy.
+            expert: an ``Expert``.
+            steps: how many; above n, transitions are used again.
+            stepsize: learning rate.
+        """
+        shape = steps, max(1, len(obs) // steps)
+        mine = np.resize(self.rng.permutation(len(obs)), shape)
+        theirs = self.rng.integers(len(expert.obs), size=shape)
+        seen = np.concatenate([obs[mine.ravel()], expert.obs[theirs.ravel()]])
+        self.normalizer.update(self.observation_vectors(seen))
+        batches = obs[mine], acs[mine], expert.obs[theirs], expert.acs[theirs]
+        metrics = self.update(np.float32(stepsize), batches)
+        return {name: float(np.mean(values)) for name, values in metrics.items()}
+
+    def get_state(self) -> dict:
+        return {
+            "variables": self.saved.get_state(),
+            "generator": self.rng.bit_generator.state,
+        }
+
+    def set_state(self, state) -> None:
+        check_like(state, {"variables": ..., "generator": ...})
+        self.saved.set_state(state["variables"])
+        set_generator(self.rng, state["generator"])
+
+
+def to_vectors(space):
+    """Returns a function from observations or actions [B, *shape] to vectors [B, n]."""
+    bits = isinstance(space, spaces.MultiBinary)
+    scale = (lambda x: ops.cast(x, "float32")) if bits else make_scaling(space)
+
+    def vectors(x):
+        scaled = scale(x)
+        return ops.reshape(scaled, (-1, int(np.prod(scaled.shape[1:], dtype=int))))
+
+    return vectors

@@ -1,0 +1,15 @@
+"""What a kind of environment changes in the defaults of ``learn()``."""
+
+from baselines.trpo import defaults
+
+
+def mujoco():
+    # OpenAI Baselines' networks, which normalised observations.
+    return dict(
+        network="mlp", num_hidden=100, num_layers=2, normalize_observations=True
+    )
+
+
+def small():
+    # Toy environments have no expert.
+    return dict(defaults.small(), reward="environment")

@@ -1,0 +1,188 @@
+"""Expert data: what an expert saw and did, in one ``.npz`` file without pickles.
+
+    obs      [n, *observation shape], or [episodes, steps, *observation shape]
+    acs      [n, *action shape], or [episodes, steps, *action shape]
+    ep_lens  [episodes] steps of each; not needed for episodes of equal length
+    ep_rets  [episodes] returns; not needed
+
+Transitions stand in the order in which they happened. The names are those of OpenAI
+Baselines.
+"""
+
+import io
+import os
+import zipfile
+import zlib
+from typing import NamedTuple
+
+import numpy as np
+from gymnasium import spaces
+
+from baselines.common.errors import UserFileError, UserValueError, first_line
+from baselines.common.saving.files import replace_file
+from baselines.common.vec_env import clip_actions
+
+# What NumPy raises for a file that is no archive of arrays, or a damaged one.
+DAMAGE = EOFError, KeyError, MemoryError, OSError, OverflowError, SyntaxError
+DAMAGE += TypeError, ValueError, zipfile.BadZipFile, zlib.error
+PICKLED = (
+    "has pickled objects, as files of OpenAI Baselines may have, and to load those can "
+    "run code; if you trust it, store obs=np.concatenate(obs), acs=np.concatenate(acs) "
+    "and ep_lens=[len(x) for x in obs] in another by np.savez"
+)
+
+
+class Expert(NamedTuple):
+    """Transitions of an expert, with its episodes one after the other."""
+
+    obs: np.ndarray  # [n, *observation shape], in the space's own dtype
+    acs: np.ndarray  # [n, *action shape], clipped to a Box, in the space's own dtype
+    ep_lens: np.ndarray | None  # [episodes], None if they are not known
+    ep_rets: np.ndarray | None  # [episodes], None if they are not known
+
+    def __str__(self):
+        parts = [f"{len(self.obs):,} transitions"]
+        if self.ep_lens is not None:
+            parts.append(f"{len(self.ep_lens):,} episodes")
+        if self.ep_rets is not None:
+            parts.append(f"mean return {np.mean(self.ep_rets):g}")
+        return ", ".join(parts)
+
+
+def write_expert(path, expert) -> None:
+    """Writes an ``Expert`` to a file, atomically.
+
+    Raises:
+        UserFileError: if it cannot be written.
+    """
+    buffer = io.BytesIO()
+    arrays = {k: v for k, v in expert._asdict().items() if v is not None}
+    np.savez_compressed(buffer, **arrays)
+    replace_file(path, buffer.getvalue())
+
+
+def read_expert(path, observation_space, action_space, episodes=None) -> Expert:
+    """Reads the file of an expert in an environment with these spaces.
+
+    Args:
+        path: of the file.
+        observation_space, action_space: of the environment.
+        episodes: how many of it, the first ones; None for all.
+
+    Raises:
+        UserFileError: if it cannot be read.
+        UserValueError: if it is damaged, has pickles, has transitions of another
+            environment, or fewer episodes.
+    """
+    path = os.path.expanduser(path)
+    found = read_arrays(path)
+    try:
+        expert = check_transitions(found, observation_space, action_space)
+        return expert if episodes is None else first_episodes(expert, episodes)
+    except UserValueError as error:
+        raise UserValueError(f"the expert data {path} {error}") from None
+
+
+def read_arrays(path) -> dict:
+    """Returns those of the four arrays that a file has, by name."""
+    if not os.path.isfile(path):
+        raise UserFileError(
+            f"there is no expert data at {path}; python -m baselines.gail.record "
+            "LOGDIR records that of a trained model"
+        )
+    try:
+        if not zipfile.is_zipfile(path):
+            raise ValueError("it is no archive")
+        with np.load(path, allow_pickle=False) as file:
+            return {name: file[name] for name in Expert._fields if name in file}
+    except DAMAGE as error:
+        if "allow_pickle" in str(error):
+            raise UserValueError(f"the expert data {path} {PICKLED}") from None
+        raise UserValueError(
+            f"the expert data {path} cannot be read as an .npz file: "
+            f"{first_line(error)}"
+        ) from None
+
+
+def check_transitions(found, observation_space, action_space) -> Expert:
+    """Returns an Expert; raises UserValueError unless arrays are of these spaces."""
+    for name in "obs", "acs":
+        if not isinstance(found.get(name), np.ndarray):
+            raise UserValueError(f"has no array {name!r}")
+    obs, acs, ep_lens, ep_rets = map(found.get, Expert._fields)
+    steps = obs.shape[: max(1, obs.ndim - len(observation_space.shape))]
+    if len(steps) == 2 and ep_lens is None:
+        ep_lens = np.full(steps[0], steps[1])
+    obs = check_samples("obs", obs, steps[:2], observation_space)
+    acs = check_samples("acs", acs, steps[:2], action_space)
+    if not len(obs):
+        raise UserValueError("has no transitions")
+    if ep_lens is not None:
+        check_numbers("ep_lens", ep_lens, "iu")
+        if min(ep_lens, default=0) < 1 or sum(ep_lens.tolist()) != len(obs):
+            raise UserValueError(
+                f"has {len(obs):,} transitions, but the lengths ep_lens of its "
+                "episodes are not positive or do not add up to that"
+            )
+    if ep_rets is not None:
+        check_numbers("ep_rets", ep_rets, "iuf")
+        if not len(ep_rets) or ep_lens is not None and len(ep_rets) != len(ep_lens):
+            raise UserValueError(
+                f"has {len(ep_rets)} returns ep_rets, not one an episode"
+            )
+    return Expert(obs, clip_actions(acs, action_space), ep_lens, ep_rets)
+
+
+def check_samples(name, array, steps, space) -> np.ndarray:
+    """Returns samples of a space, [n, *shape] in its dtype.
+
+    Args:
+        name: of the array.
+        array: [*steps, *shape]
+        steps: (n,), or (episodes, steps).
+        space: of the environment.
+
+    Raises:
+        UserValueError: if they are no samples of it.
+    """
+    if array.shape != (*steps, *space.shape):
+        raise UserValueError(
+            f"has {name} of shape {array.shape}, but in this environment it would be "
+            f"{(*steps, *space.shape)}"
+        )
+    if not np.can_cast(array.dtype, space.dtype, "same_kind"):
+        raise UserValueError(
+            f"has {name} of type {array.dtype}, but in this environment it would be "
+            f"{space.dtype}"
+        )
+    array = array.reshape(-1, *space.shape)
+    if not np.isfinite(array).all():
+        raise UserValueError(f"has {name} that are NaN or infinite")
+    if not isinstance(space, spaces.Box) and not all(map(space.contains, array)):
+        raise UserValueError(f"has {name} that are not in {space}")
+    return array.astype(space.dtype)
+
+
+def check_numbers(name, array, kinds) -> None:
+    """Raises UserValueError unless an array is a list of finite numbers."""
+    right = isinstance(array, np.ndarray) and array.ndim == 1
+    if not right or array.dtype.kind not in kinds or not np.isfinite(array).all():
+        raise UserValueError(f"has {name} that are no list of finite numbers")
+
+
+def first_episodes(expert, episodes) -> Expert:
+    """Returns the first episodes of an expert."""
+    if expert.ep_lens is None:
+        raise UserValueError(
+            "does not say where episodes end (ep_lens), which traj_limitation needs"
+        )
+    if episodes > len(expert.ep_lens):
+        raise UserValueError(
+            f"has {len(expert.ep_lens)} episodes, fewer than the traj_limitation of "
+            f"{episodes}"
+        )
+    count = int(sum(expert.ep_lens[:episodes]))
+    rets = None if expert.ep_rets is None else expert.ep_rets[:episodes]
+    return Expert(
+        expert.obs[:count], expert.acs[:count], expert.ep_lens[:episodes], rets
+    )

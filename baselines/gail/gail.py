@@ -1,0 +1,188 @@
+"""Generative adversarial imitation learning (GAIL): trpo with rewards of an adversary.
+
+Ho and Ermon 2016, "Generative Adversarial Imitation Learning".
+"""
+
+from typing import Annotated
+
+import numpy as np
+from keras import ops
+
+from baselines import logger
+from baselines.common import arguments as arg
+from baselines.common.algorithm import preset
+from baselines.common.errors import UserValueError
+from baselines.common.machine import check_memory
+from baselines.common.optimizers import Adam
+from baselines.common.rewards import environment
+from baselines.common.saving.states import check_like
+from baselines.common.updates import Step, make_update
+from baselines.common.vec_env import clip_actions
+from baselines.gail.adversary import Adversary
+from baselines.gail.expert import read_expert
+from baselines.trpo import trpo
+
+CLONED = 128  # samples of a step of behaviour cloning, as in OpenAI Baselines
+CLONING_RATE = 3e-4  # its learning rate, from there too
+CLONING_STEPS = 1000  # of them in one compiled call
+
+
+def cloning_loss(params, actions, *, distribution):
+    """Returns mean[-log π(a|s)] of an expert's actions [B], and the same as a metric.
+
+    For a Gaussian, its gradient of the means is that of the squared error, divided by
+    the variance, which becomes that of the expert's actions around them.
+    """
+    loss = ops.mean(distribution.neglogp(params, actions))
+    return loss, {"cloning_loss": loss}
+
+
+def adversary(
+    run,
+    policy,
+    /,
+    expert_path: Annotated[
+        str, "an .npz file of expert data, see python -m baselines.gail.record"
+    ],
+    traj_limitation: Annotated[
+        arg.Count | None, "episodes of it that are used; None for all"
+    ] = None,
+    g_step: Annotated[
+        arg.Count, "updates of the policy to each training of the adversary"
+    ] = 3,
+    d_step: Annotated[
+        arg.Count,
+        "optimiser steps in a training of the adversary, each on its share of the "
+        "rollout and as many transitions of the expert",
+    ] = 1,
+    d_stepsize: Annotated[
+        arg.NonNegative, "learning rate of the adversary, which Adam trains"
+    ] = 3e-4,
+    adversary_hidden_size: Annotated[
+        arg.Units, "units in each of the adversary's two layers"
+    ] = 100,
+    adversary_entcoeff: Annotated[
+        float, "weight of the entropy bonus of the adversary"
+    ] = 1e-3,
+    pretrained: Annotated[
+        bool, "whether a new policy first learns the expert's actions by themselves"
+    ] = False,
+    BC_max_iter: Annotated[
+        arg.Count, arg.Needs("pretrained"), "optimiser steps of that"
+    ] = 10_000,
+):
+    """Rewards for what an adversary takes for the expert's."""
+    if not run.total_timesteps:
+        return environment(run, policy)  # The expert is for training alone.
+    if pretrained and policy.initial_state is not None:
+        raise UserValueError(
+            "pretrained is for networks without a memory, as single transitions are "
+            "learned; leave it out"
+        )
+    check_memory(f"a training of {d_step:,} optimiser steps", 16 * d_step, "d_step")
+    spaces = policy.observation_space, policy.action_space
+    expert = read_expert(expert_path, *spaces, traj_limitation)
+    network = Adversary(*spaces, adversary_hidden_size, adversary_entcoeff, run.seed)
+
+    def begin():
+        logger.log(f"expert data {expert_path}: {expert}")
+        if pretrained:
+            clone(policy, expert, BC_max_iter, np.random.default_rng([run.seed, 5]))
+
+    def train(obs, acs):
+        return network.train(obs, acs, expert, d_step, d_stepsize)
+
+    return ImitationRewards(policy, network, g_step, begin, train)
+
+
+class ImitationRewards:
+    """Rewards for what an adversary takes for the expert's.
+
+    Args:
+        policy: whose rollouts they are for.
+        network: an ``Adversary``.
+        g_step: rollouts to each training of it, of which the first is one.
+        begin: function that a new run begins with.
+        train: function of observations and actions [n, ...] that trains the adversary
+            and returns metrics.
+    """
+
+    def __init__(self, policy, network, g_step, begin, train):
+        self.spaces = policy.observation_space, policy.action_space
+        self.network, self.g_step = network, g_step
+        self.begin, self.train = begin, train
+        self.rollouts, self.metrics = 0, {}
+
+    def __call__(self, rollout):
+        """Returns rewards [T, N] of a rollout, and metrics of the adversary."""
+        obs, acs = (
+            np.asarray(x).reshape(-1, *space.shape)
+            for x, space in zip((rollout.obs, rollout.actions), self.spaces)
+        )
+        # As the environment takes them; their bounds would give the policy away.
+        acs = clip_actions(acs, self.spaces[1])
+        rewards = np.asarray(self.network.rewards(obs, acs))
+        if self.rollouts % self.g_step == 0:
+            self.metrics = self.train(obs, acs)
+        self.rollouts += 1
+        metrics = self.metrics | {"imitation_reward": rewards.mean()}
+        return rewards.reshape(rollout.rewards.shape), metrics
+
+    def get_state(self) -> dict:
+        return {
+            "network": self.network.get_state(),
+            "rollouts": self.rollouts,
+            "metrics": self.metrics,
+        }
+
+    def set_state(self, state) -> None:
+        check_like(state, {"network": ..., "rollouts": 0, "metrics": ...})
+        check_like(state["metrics"], dict.fromkeys(state["metrics"], 0.0))
+        self.network.set_state(state["network"])
+        self.rollouts, self.metrics = state["rollouts"], state["metrics"]
+
+
+def clone(policy, expert, steps, rng) -> None:
+    """Trains a policy on the actions of an expert: behaviour cloning.
+
+    Args:
+        policy: a ``Policy`` without a recurrent state.
+        expert: an ``Expert``.
+        steps: of Adam, each on 128 transitions.
+        rng: generator that chooses them.
+    """
+    policy.observe(expert.obs)
+
+    def loss(indices, obs, acs):
+        params, _ = policy(ops.expand_dims(ops.take(obs, indices, axis=0), 0))
+        acs = ops.take(acs, indices, axis=0)
+        return cloning_loss(params, acs, distribution=policy.distribution)
+
+    step = Step(loss, Adam(), policy.policy_variables)
+    update = make_update(step, variables=policy.variables, scan=True)
+    losses = []
+    for done in range(0, steps, CLONING_STEPS):
+        shape = min(CLONING_STEPS, steps - done), CLONED
+        indices = rng.integers(len(expert.obs), size=shape)
+        metrics = update(np.float32(CLONING_RATE), indices, expert.obs, expert.acs)
+        losses.extend(np.asarray(metrics["cloning_loss"]))
+    logger.log(
+        f"behaviour cloning: mean -log likelihood of the expert's actions from "
+        f"{losses[0]:.3f} to {losses[-1]:.3f} in {steps:,} optimiser steps"
+    )
+
+
+# The numbers of OpenAI Baselines' gail/run_mujoco.py.
+learn = preset(
+    trpo.learn,
+    reward=adversary,
+    timesteps_per_batch=1024,
+    max_kl=0.01,
+    cg_iters=10,
+    cg_damping=0.1,
+    gamma=0.995,
+    lam=0.97,
+    ent_coef=0.0,
+    vf_iters=5,
+    vf_stepsize=1e-3,
+)

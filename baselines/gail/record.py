@@ -1,0 +1,96 @@
+"""Expert data of a trained model: ``python -m baselines.gail.record LOGDIR``."""
+
+import os
+from typing import Annotated
+
+import numpy as np
+
+import baselines
+from baselines.common import arguments as arg
+from baselines.common import cli
+from baselines.common.errors import UserFileError
+from baselines.common.evaluation import check_results, evaluate, summary
+from baselines.common.loading import find_env
+from baselines.common.saving.files import check_writable
+from baselines.common.vec_env import clip_actions
+from baselines.common.vec_env.vec_env import VecEnvWrapper
+from baselines.gail.expert import Expert, write_expert
+
+
+def record(
+    path: Annotated[str, "log folder of a run, or a saved model"],
+    episodes: Annotated[arg.Count, "how many"] = 50,
+    output: Annotated[
+        str | None, "file to write (default: PATH.npz, beside the folder or model)"
+    ] = None,
+    deterministic: Annotated[
+        bool, "whether to take the most likely or best actions"
+    ] = False,
+    seed: arg.Seed = None,
+    alg: arg.ForeignAlgorithm = None,
+    env: arg.ForeignEnv = None,
+    network: arg.ForeignNetwork = None,
+):
+    """Plays full episodes with a trained model and writes them for gail."""
+    check_results(episodes, "episodes")
+    trained_env = find_env(path, env)
+    output = output or f"{path.rstrip('/').removesuffix('.safetensors')}.npz"
+    output = os.path.abspath(os.path.expanduser(output))
+    if os.path.lexists(output):
+        raise UserFileError(
+            f"there is a file {output} already; remove it, or give another --output"
+        )
+    check_writable(*os.path.split(output))
+    given = {"alg": alg, "network": network, "seed": seed}
+    model = baselines.load(path, **{k: v for k, v in given.items() if v is not None})
+    with RecordingVecEnv(trained_env.make(1, seed)) as vec_env:
+        model.check_spaces(vec_env)
+        results = evaluate(model, vec_env, episodes, deterministic)
+        expert = vec_env.expert(results)
+    write_expert(output, expert)
+    found = summary(results)
+    print(
+        f"wrote {output}: {len(expert.obs):,} transitions of {episodes} episodes of "
+        f"{trained_env.spec.id}, mean return {found['mean']:g} (deviation "
+        f"{found['std']:.3g}, {found['min']:g} to {found['max']:g})"
+    )
+    return expert
+
+
+class RecordingVecEnv(VecEnvWrapper):
+    """Keeps what its one environment showed, and the actions that it was given."""
+
+    def __init__(self, venv):
+        super().__init__(venv)
+        self.obs, self.acs = [], []
+        self.ends = [0]  # transitions at the end of each episode, or game of many lives
+
+    def reset(self):
+        self.last_obs = super().reset()
+        return self.last_obs
+
+    def step_async(self, actions):
+        self.obs.append(self.last_obs[0])
+        self.acs.append(clip_actions(actions, self.action_space)[0])
+        super().step_async(actions)
+
+    def step_wait(self):
+        self.last_obs, *others, infos = super().step_wait()
+        if "episode" in infos[0]:
+            self.ends.append(len(self.obs))
+        return self.last_obs, *others, infos
+
+    def expert(self, results) -> Expert:
+        """Returns what was kept, of the episodes that have these results."""
+        returns = np.array([result["r"] for result in results])
+        acs = np.array(self.acs, self.action_space.dtype)
+        return Expert(np.stack(self.obs), acs, np.diff(self.ends), returns)
+
+
+def main(argv=None):
+    """Does what the command line says."""
+    return cli.command(record, argv)
+
+
+if __name__ == "__main__":
+    main()
