@@ -64,7 +64,15 @@ MOVED = {
     "baselines.deepq.replay_buffer": "use baselines.common.replay_buffer and "
     "baselines.common.prioritized_replay",
     "baselines.deepq.utils": "models take arrays of raw observations",
-    "baselines.gail": TO_COME,
+    "baselines.gail.behavior_clone": "use --alg=gail --pretrained, or clone of "
+    "baselines.gail.gail",
+    "baselines.gail.dataset": "use read_expert of baselines.gail.expert; python -m "
+    "baselines.gail.record writes such files",
+    "baselines.gail.mlp_policy": "use Policy of baselines.common.policies",
+    "baselines.gail.run_mujoco": "use commands such as python -m baselines.run "
+    "--alg=gail --env=Hopper-v4 --expert_path=expert.npz",
+    "baselines.gail.statistics": "baselines.logger prints tables",
+    "baselines.gail.trpo_mpi": "use baselines.gail.gail",
     "baselines.her.actor_critic": "use ActorCritic of baselines.common.actor_critic",
     "baselines.her.ddpg": "use baselines.ddpg.ddpg",
     "baselines.her.experiment": "use commands such as python -m baselines.run "
@@ -132,6 +140,11 @@ MOVED_NAMES = {
         "PolicyWithValue": "use Policy",
     },
     "baselines.common.runners": {"AbstractEnvRunner": "use Runner"},
+    "baselines.gail.adversary": {
+        "TransitionClassifier": "use Adversary",
+        "logit_bernoulli_entropy": "adversary_loss has it",
+        "logsigmoid": "use keras.ops.log_sigmoid",
+    },
 }
 
 

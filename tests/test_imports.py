@@ -28,6 +28,7 @@ WITHOUT_KERAS = (
     "plot.py",
     "report.py",
     "runs.py",
+    "gail/record.py",
     "results_plotter.py",
     "common/plot_util.py",
     "logger.py",

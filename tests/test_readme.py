@@ -20,6 +20,7 @@ from baselines.common.discovery import list_algorithms
 from baselines.common.errors import OUR_NAMES, UserFileError
 from baselines.common.parsing import parse
 from baselines.common.settings import OWN
+from baselines.gail.record import record
 from benchmarks import chaos, throughput
 from benchmarks.options import parse_options
 
@@ -68,7 +69,7 @@ THROUGHPUT = find_commands("benchmarks.throughput")
 CHAOS = find_commands("benchmarks.chaos")
 TRAINED = [
     (program, command)
-    for program in (evaluate.evaluate_run, play.play_run)
+    for program in (evaluate.evaluate_run, play.play_run, record)
     for command in find_commands(program.__module__)
 ]
 FILES, SCRIPTS = find_snippets()
@@ -132,6 +133,7 @@ def test_everything_was_found():
         ("baselines.run", COMMANDS),
         ("baselines.evaluate", find_commands("baselines.evaluate")),
         ("baselines.play", find_commands("baselines.play")),
+        ("baselines.gail.record", find_commands("baselines.gail.record")),
         ("baselines.plot", PLOTS),
         ("baselines.report", REPORTS),
         ("baselines.runs", LISTS),
@@ -220,7 +222,8 @@ def test_command_on_a_trained_model_runs(
     if "--video" in command:
         pytest.importorskip("imageio")
     (empty_folder / "logs").mkdir()
-    (empty_folder / "logs" / "pong").symlink_to(short_run)
+    for name in re.findall(r"~/logs/(\w+)", command):
+        (empty_folder / "logs" / name).symlink_to(short_run)
     words = shlex.split(command.replace("~", str(empty_folder)))
     words = [word for word in words if not word.startswith("--episodes=")]
     # A window would play until Ctrl-C.

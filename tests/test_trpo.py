@@ -1,5 +1,7 @@
 """The trust region and trpo, against numbers by hand."""
 
+from typing import Annotated
+
 import keras
 import numpy as np
 import pytest
@@ -151,6 +153,62 @@ def test_steps_stay_in_the_trust_region(log_folder, network):
     full = [kl for kl, row in zip(divergences, rows) if float(row["halvings"]) == 0]
     assert len(full) >= 3 and np.median(full) > 0.01
     assert all(float(row["surrogate_gain"]) > 0 for row in rows)
+
+
+class Counted:
+    """Rewards that are the number of the rollout, beginning with an offset."""
+
+    made = []
+
+    def __init__(self, policy, offset):
+        self.count, self.begun = offset, 0
+        self.made.append(self)
+
+    def begin(self):
+        self.begun += 1
+
+    def __call__(self, rollout):
+        self.count += 1
+        return np.full_like(rollout.rewards, self.count), {"counted": self.count}
+
+    def get_state(self):
+        return {"count": self.count}
+
+    def set_state(self, state):
+        self.count = state["count"]
+
+
+def counted(run, policy, /, offset: Annotated[int, "what is added"] = 0):
+    """Rewards that count rollouts."""
+    return Counted(policy, offset)
+
+
+def test_rewards_are_a_part(log_folder):
+    def train(**settings):
+        trpo.learn(
+            env=cartpoles(),
+            network="mlp",
+            reward=counted,
+            offset=10,
+            timesteps_per_batch=64,
+            checkpoint_interval=64,
+            gamma=0.0,  # so that returns are rewards
+            vf_stepsize=0.0,
+            seed=0,
+            **settings,
+        )
+        rows = read_rows(log_folder)
+        return [(float(x["counted"]), float(x["value_loss"])) for x in rows]
+
+    (first, loss), (second, _) = train(total_timesteps=128)
+    assert (first, second) == (11, 12)
+    assert loss == pytest.approx(11**2, rel=0.2)  # values are near 0 at first
+    assert Counted.made[-1].begun == 1
+    rows = train(total_timesteps=192, resume=str(log_folder))
+    assert [count for count, _ in rows] == [11, 12, 13]
+    assert Counted.made[-1].begun == 0
+    scores = [float(row["eprewmean"]) for row in read_rows(log_folder)]
+    assert scores[-1] > 13  # of CartPole
 
 
 def test_value_loss_trains_no_part_of_the_policy():

@@ -51,6 +51,7 @@ def load(path, **given):
     for name, argument in declared_arguments(learn).items():
         value = arguments.get(name)
         trusted = name in given or value == learn.settings.get(name)
+        trusted = trusted or is_part_of_preset(name, value)
         if argument.marker(Part) and ":" in str(value) and not trusted:
             raise foreign(path, name, value)
     left_out = arguments.pop(NOT_IN_FILE, [])
@@ -102,6 +103,13 @@ def find_learn(path, module, alg):
         if not isinstance(module, str) or module not in own:
             raise foreign(path, "alg", str(module).rpartition(".")[0])
     return import_learn(module if alg is None else find_algorithm(alg))
+
+
+def is_part_of_preset(name, value) -> bool:
+    """Whether a preset of this package has that function as its part of that name."""
+    module = str(value).partition(":")[0]
+    own = {find_algorithm(alg) for alg in list_algorithms()}
+    return module in own and import_learn(module).settings.get(name) == value
 
 
 def foreign(path, name, value) -> UserValueError:

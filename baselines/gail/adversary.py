@@ -6,13 +6,17 @@ from gymnasium import spaces
 from keras import ops
 
 from baselines.common import backend
+from baselines.common.errors import UserValueError
 from baselines.common.layers import dense
+from baselines.common.lazy import names_of
 from baselines.common.model import make_scaling
 from baselines.common.normalizer import Normalizer
 from baselines.common.optimizers import Adam
 from baselines.common.saving.states import VariableState, check_like, set_generator
 from baselines.common.sizes import checked_weights
 from baselines.common.updates import Step, make_update
+
+__getattr__ = names_of(__name__)
 
 
 def adversary_loss(logits, expert_logits, *, c_e):
@@ -52,12 +56,14 @@ class Adversary:
 
     Args:
         observation_space, action_space: of the environment.
+        expert: an ``Expert``.
         hidden_size: units in each of its two layers.
         c_e: weight of the entropy in its loss.
         seed: of the generator that chooses what it is trained on.
     """
 
-    def __init__(self, observation_space, action_space, hidden_size, c_e, seed):
+    def __init__(self, observation_space, action_space, expert, hidden_size, c_e, seed):
+        self.expert = expert
         self.observation_vectors = to_vectors(observation_space)
         self.action_vectors = to_vectors(action_space)
         self.normalizer = Normalizer()
@@ -97,7 +103,7 @@ class Adversary:
         inputs = ops.concatenate([obs, self.action_vectors(acs)], axis=-1)
         return self.network(inputs)[:, 0]
 
-    def train(self, obs, acs, expert, steps, stepsize) -> dict:
+    def train(self, obs, acs, steps, stepsize) -> dict:
         """Makes steps of the optimiser, and returns the metrics of ``adversary_loss``.
 
         Each is on its share of the policy's transitions, and on as many of the expert.
@@ -105,11 +111,11 @@ class Adversary:
 
         Args:
             obs, acs: [n, ...] of the policy.
-            expert: an ``Expert``.
             steps: how many; above n, transitions are used again.
             stepsize: learning rate.
         """
         shape = steps, max(1, len(obs) // steps)
+        expert = self.expert
         mine = np.resize(self.rng.permutation(len(obs)), shape)
         theirs = self.rng.integers(len(expert.obs), size=shape)
         seen = np.concatenate([obs[mine.ravel()], expert.obs[theirs.ravel()]])
@@ -120,12 +126,18 @@ class Adversary:
 
     def get_state(self) -> dict:
         return {
+            "expert": self.expert.checksum,
             "variables": self.saved.get_state(),
             "generator": self.rng.bit_generator.state,
         }
 
     def set_state(self, state) -> None:
-        check_like(state, {"variables": ..., "generator": ...})
+        check_like(state, {"expert": 0, "variables": ..., "generator": ...})
+        if state["expert"] != self.expert.checksum:
+            raise UserValueError(
+                "cannot resume: the expert data are not those that the run was begun "
+                "with; give expert_path the same file again"
+            )
         self.saved.set_state(state["variables"])
         set_generator(self.rng, state["generator"])
 

@@ -40,6 +40,11 @@ class Expert(NamedTuple):
     ep_lens: np.ndarray | None  # [episodes], None if they are not known
     ep_rets: np.ndarray | None  # [episodes], None if they are not known
 
+    @property
+    def checksum(self) -> int:
+        """Of the transitions, so that a run is not resumed with others."""
+        return zlib.crc32(self.acs.tobytes(), zlib.crc32(self.obs.tobytes()))
+
     def __str__(self):
         parts = [f"{len(self.obs):,} transitions"]
         if self.ep_lens is not None:

@@ -82,7 +82,9 @@ def adversary(
     check_memory(f"a training of {d_step:,} optimiser steps", 16 * d_step, "d_step")
     spaces = policy.observation_space, policy.action_space
     expert = read_expert(expert_path, *spaces, traj_limitation)
-    network = Adversary(*spaces, adversary_hidden_size, adversary_entcoeff, run.seed)
+    network = Adversary(
+        *spaces, expert, adversary_hidden_size, adversary_entcoeff, run.seed
+    )
 
     def begin():
         logger.log(f"expert data {expert_path}: {expert}")
@@ -90,7 +92,7 @@ def adversary(
             clone(policy, expert, BC_max_iter, np.random.default_rng([run.seed, 5]))
 
     def train(obs, acs):
-        return network.train(obs, acs, expert, d_step, d_stepsize)
+        return network.train(obs, acs, d_step, d_stepsize)
 
     return ImitationRewards(policy, network, g_step, begin, train)
 

@@ -1,0 +1,377 @@
+"""Imitation: the adversary by numbers by hand, expert data, recording, cloning."""
+
+import io
+import os
+import pickle
+import re
+from pathlib import Path
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from conftest import killed_after, slow
+from gymnasium import spaces
+from test_algorithms import read_episodes, read_rows
+from test_learning import make_identities
+
+import baselines
+from baselines import gail, logger, run
+from baselines.common.distributions import make_distribution
+from baselines.common.envs import make_env
+from baselines.common.errors import UserFileError, UserTypeError, UserValueError
+from baselines.common.evaluation import evaluate
+from baselines.common.loading import is_part_of_preset
+from baselines.common.saving.tensors import load_tensors
+from baselines.common.vec_env import DummyVecEnv
+from baselines.gail.adversary import Adversary, adversary_loss, imitation_rewards
+from baselines.gail.expert import Expert, read_expert, write_expert
+from baselines.gail.gail import cloning_loss
+from baselines.gail.record import main as record
+
+LOG_2, LOG_3 = np.log(2), np.log(3)
+BOX, TWO = spaces.Box(-1, 1, (2,)), spaces.Discrete(2)
+CARTPOLE = "--env=CartPole-v1 --expert_path=expert.npz --seed=1 --log_interval=1 "
+CARTPOLE += "--timesteps_per_batch=64 --checkpoint_interval=64 --num_timesteps=384 "
+CARTPOLE += "--num_env=2 --d_step=2 --g_step=2 --pretrained --BC_max_iter=20"
+
+
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with logger.scoped_configure("log", ["csv", "log"]):
+        yield
+
+
+def make_expert(n=6, acs_space=TWO):
+    """Expert data of two episodes, of random samples."""
+    samples = [copy_seeded(space) for space in (BOX, acs_space)]
+    obs, acs = (np.stack([s.sample() for _ in range(n)]) for s in samples)
+    return Expert(obs, acs, np.array([n - 2, 2]), np.array([3.0, 5.0]))
+
+
+def copy_seeded(space):
+    space = pickle.loads(pickle.dumps(space))
+    space.seed(0)
+    return space
+
+
+def test_adversary_loss():
+    # D is 1/2 and 1/4 for the policy, 3/4 for the expert.
+    loss, metrics = adversary_loss(
+        np.float32([0, -LOG_3]), np.float32([LOG_3]), c_e=0.1
+    )
+    expected = {
+        "generator_loss": (LOG_2 + (2 * LOG_2 - LOG_3)) / 2,  # -log 1/2, -log 3/4
+        "expert_loss": 2 * LOG_2 - LOG_3,
+        # of 1/2, and twice of 1/4 and 3/4
+        "adversary_entropy": (LOG_2 + 2 * (2 * LOG_2 - 0.75 * LOG_3)) / 3,
+        "generator_acc": 0.5,
+        "expert_acc": 1,
+    }
+    assert {k: float(v) for k, v in metrics.items()} == pytest.approx(expected)
+    total = expected["generator_loss"] + expected["expert_loss"]
+    assert float(loss) == pytest.approx(total - 0.1 * expected["adversary_entropy"])
+
+
+def test_imitation_rewards():
+    """-log(1 - D), which stays finite where D is 1 in float32."""
+    rewards = imitation_rewards(np.float32([-LOG_3, 0, LOG_3, 100]))
+    np.testing.assert_allclose(
+        rewards, [2 * LOG_2 - LOG_3, LOG_2, 2 * LOG_2, 100], rtol=1e-5
+    )
+
+
+def test_cloning_loss():
+    # A mean of 1 and a deviation of 1, for the actions 3 and 1.
+    loss, _ = cloning_loss(
+        np.float32([[1, 0], [1, 0]]),
+        np.float32([[3], [1]]),
+        distribution=make_distribution(spaces.Box(-9, 9, (1,))),
+    )
+    assert float(loss) == pytest.approx((2 + 0) / 2 + 0.5 * np.log(2 * np.pi))
+
+
+@pytest.mark.parametrize(
+    "space",
+    [
+        spaces.Discrete(3, start=1),
+        slow(spaces.MultiDiscrete([2, 3])),
+        spaces.MultiBinary(3),
+        spaces.Box(-2, 2, (2, 2)),
+    ],
+    ids=lambda space: type(space).__name__,
+)
+def test_adversary_tells_actions_apart(space):
+    """The expert takes one action, the policy any others, for the same observations."""
+    samples = copy_seeded(space)
+    obs = np.random.default_rng(0).uniform(-1, 1, (200, 2)).astype(np.float32)
+    action = samples.sample()
+    acs = [samples.sample() for _ in range(400)]
+    acs = np.stack([x for x in acs if np.any(x != action)][:200])
+    expert = Expert(obs, np.stack([action] * len(obs)), None, None)
+    adversary = Adversary(BOX, space, expert, hidden_size=32, c_e=0.0, seed=0)
+    for _ in range(20):
+        metrics = adversary.train(obs, acs, steps=4, stepsize=3e-3)
+    assert metrics["expert_acc"] > 0.95 and metrics["generator_acc"] > 0.95
+    rewards = adversary.rewards(obs, acs), adversary.rewards(obs, expert.acs)
+    assert np.mean(rewards[0]) < LOG_2 < np.mean(rewards[1])
+
+
+def test_statistics_are_of_policy_and_expert():
+    expert = Expert(np.full((9, 2), 3, np.float32), np.zeros(9, int), None, None)
+    adversary = Adversary(BOX, TWO, expert, hidden_size=4, c_e=0.0, seed=0)
+    adversary.train(np.ones((4, 2), np.float32), np.zeros(4, int), 1, 1e-3)
+    np.testing.assert_allclose(adversary.normalizer.mean, [2, 2])
+    np.testing.assert_allclose(adversary.normalizer.var, [1, 1])
+    # More steps than transitions, which are used again.
+    assert adversary.train(np.ones((2, 2), np.float32), np.zeros(2, int), 5, 1e-3)
+
+
+def test_expert_data_come_back(tmp_path):
+    expert = make_expert()
+    write_expert(tmp_path / "expert.npz", expert)
+    found = read_expert(tmp_path / "expert.npz", BOX, TWO)
+    for a, b in zip(found, expert):
+        np.testing.assert_array_equal(a, b)
+    first = read_expert(tmp_path / "expert.npz", BOX, TWO, episodes=1)
+    assert [len(x) for x in first] == [4, 4, 1, 1]
+    assert str(first) == "4 transitions, 1 episodes, mean return 3"
+
+
+def test_expert_data_of_episodes():
+    """As OpenAI Baselines had them, and in other numbers than the space's."""
+    obs, acs = np.arange(12).reshape(2, 3, 2) / 4.0, np.full((2, 3, 2), 9.0)
+    np.savez("expert.npz", obs=obs, acs=acs, rews=np.zeros(2))
+    found = read_expert("expert.npz", BOX, BOX, episodes=1)
+    np.testing.assert_array_equal(found.obs, [[0, 0.25], [0.5, 0.75], [1, 1.25]])
+    assert found.obs.dtype == np.float32
+    # Clipped, as environments do.
+    np.testing.assert_array_equal(found.acs, np.ones((3, 2)))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (dict(acs=None), "has no array 'acs'"),
+        (dict(obs=np.zeros((6, 3))), r"obs of shape \(6, 3\), but .* be \(6, 2\)"),
+        (dict(obs=np.zeros(())), r"obs of shape \(\), but"),
+        (dict(acs=np.zeros(5, int)), r"acs of shape \(5,\), but .* be \(6,\)"),
+        (dict(obs=np.zeros((2, 3, 2))), r"acs of shape \(6,\), but .* be \(2, 3\)"),
+        (dict(acs=np.zeros(6)), "acs of type float64, but .* be int64"),
+        (dict(obs=np.array([["a", "b"]] * 6)), "obs of type <U1"),
+        (dict(obs=np.full((6, 2), np.nan)), "obs that are NaN or infinite"),
+        (dict(acs=np.full(6, 2)), r"acs that are not in Discrete\(2\)"),
+        (dict(obs=np.zeros((0, 2)), acs=np.zeros(0, int)), "has no transitions"),
+        (dict(ep_lens=np.array([3, 4])), "do not add up"),
+        (dict(ep_lens=np.array([7, -1])), "not positive"),
+        (dict(ep_lens=np.array([3.0, 3.0])), "ep_lens that are no list"),
+        (dict(ep_rets=np.array([1.0])), "1 returns ep_rets"),
+        (dict(ep_rets=np.array([1.0, np.inf])), "ep_rets that are no list"),
+        (dict(ep_lens=None), r"where episodes end \(ep_lens\), which traj_limitation"),
+        (dict(), "has 2 episodes, fewer than the traj_limitation of 3"),
+        (dict(obs=np.array([[], [1]], object)), "has pickled objects"),
+    ],
+)
+def test_expert_data_that_do_not_fit(changes, message):
+    arrays = make_expert()._asdict() | changes
+    np.savez("bad.npz", **{k: v for k, v in arrays.items() if v is not None})
+    with pytest.raises(UserValueError, match=f"the expert data bad.npz .*{message}"):
+        read_expert("bad.npz", BOX, TWO, episodes=3)
+
+
+def test_files_that_are_no_expert_data():
+    with pytest.raises(UserFileError, match="no expert data at missing.npz; python -m"):
+        read_expert("missing.npz", BOX, TWO)
+    write_expert(os.path.abspath("expert.npz"), make_expert(200))
+    whole = Path("expert.npz").read_bytes()
+    buffer = io.BytesIO()
+    np.save(buffer, np.zeros(3))
+    damaged = bytearray(whole)
+    damaged[100] ^= 255
+    for data in b"", b"text", buffer.getvalue(), whole[:-9], bytes(damaged):
+        Path("expert.npz").write_bytes(data)
+        with pytest.raises(UserValueError, match="cannot be read as an .npz file: "):
+            read_expert("expert.npz", BOX, TWO)
+
+
+@pytest.fixture
+def model():
+    """A file of an untrained model of another algorithm."""
+    env = gym.make("CartPole-v1")
+    learn = baselines.a2c.learn
+    learn(env=env, network="mlp", seed=0, total_timesteps=0).save("model.safetensors")
+    return "model.safetensors"
+
+
+def test_recorded_transitions_are_those_that_were_played(model, capsys):
+    expert = record([model, "--env=CartPole-v1", "--episodes=4", "--seed=3"])
+    assert re.search(r"model\.npz: .* 4 episodes of CartP", capsys.readouterr().out)
+    env = gym.make("CartPole-v1").unwrapped
+    found = read_expert("model.npz", env.observation_space, env.action_space)
+    for a, b in zip(found, expert):
+        np.testing.assert_array_equal(a, b)
+    assert len(found.ep_lens) == 4
+    np.testing.assert_array_equal(found.ep_lens, found.ep_rets)
+    ends = np.cumsum(found.ep_lens) - 1
+    env.reset()
+    for t, (obs, action) in enumerate(zip(found.obs[:-1], found.acs)):
+        env.state = obs
+        following, _, terminated, *_ = env.step(action)
+        assert terminated == (t in ends)
+        if not terminated:
+            np.testing.assert_allclose(following, found.obs[t + 1], atol=1e-6)
+        env.steps_beyond_terminated = None
+
+
+def test_recording_replaces_no_file(model, capsys):
+    Path("mine.npz").write_text("mine")
+    with pytest.raises(SystemExit, match="2"):
+        record([model, "--env=CartPole-v1", "--output=mine.npz"])
+    (line,) = capsys.readouterr().err.splitlines()
+    assert re.fullmatch("error: there is a file .*mine.npz already; .*--output", line)
+    assert Path("mine.npz").read_text() == "mine"
+
+
+def write_balancing_expert(episodes, steps):
+    """Writes the data of a rule: push the cart to where the pole falls."""
+    env = gym.make("CartPole-v1").unwrapped
+    obs, acs = [], []
+    for seed in range(episodes):
+        following, _ = env.reset(seed=seed)
+        for _ in range(steps):
+            obs.append(following)
+            acs.append(int(obs[-1][2] + 0.5 * obs[-1][3] > 0))
+            following, _, terminated, *_ = env.step(acs[-1])
+            assert not terminated
+    lengths = np.full(episodes, steps)
+    write_expert(os.path.abspath("expert.npz"), Expert(obs, acs, lengths, lengths))
+
+
+def test_interrupted_run_goes_on_as_if_it_had_not_been(capsys):
+    write_balancing_expert(episodes=2, steps=50)
+    run.main(f"--alg=gail {CARTPOLE} --log_path=whole".split())
+    assert "expert.npz: 100 transitions, 2 episodes, mean return 50" in (
+        capsys.readouterr().out
+    )
+    with killed_after(3):
+        run.main(f"--alg=gail {CARTPOLE} --log_path=cut".split())
+    run.main(["--resume=cut"])
+    rows = read_rows("whole")
+    assert read_rows("cut") == rows
+    for a, b in zip(
+        *(load_tensors(f"{x}/model.safetensors")[0] for x in ("whole", "cut"))
+    ):
+        np.testing.assert_array_equal(a, b)
+    # It is trained on every second rollout, and rows have the scores of episodes.
+    losses = [row["expert_loss"] for row in rows]
+    assert losses[0::2] == losses[1::2] and len(set(losses)) == 3
+    returns = [float(r) for _, r, _ in read_episodes("whole")]
+    assert float(rows[-1]["eprewmean"]) == pytest.approx(np.mean(returns[-100:]))
+    # Without the expert, models play; with another, no run goes on.
+    write_balancing_expert(episodes=2, steps=40)
+    with pytest.raises(SystemExit, match="2"):
+        run.main(["--resume=whole", "--num_timesteps=640"])
+    assert "the expert data are not those" in capsys.readouterr().err
+    Path("expert.npz").unlink()
+    action, _ = baselines.load("whole").predict(np.zeros(4, np.float32))
+    assert action in (0, 1)
+
+
+def test_files_name_no_other_function_of_this_package():
+    """By the name that models have it under, which are loaded as trpo's."""
+    adversary = "baselines.gail.gail:adversary"
+    assert is_part_of_preset("reward", adversary)
+    assert not is_part_of_preset("network", adversary)
+    for value in "baselines.gail.gail:clone", "baselines.common.amounts:memory", None:
+        assert not is_part_of_preset("reward", value)
+
+
+def test_without_expert_data():
+    arguments = dict(env=gym.make("CartPole-v1"), network="mlp", total_timesteps=2048)
+    with pytest.raises(UserTypeError, match="needs the argument 'expert_path'"):
+        gail.learn(**arguments)
+    with pytest.raises(UserFileError, match="no expert data at missing.npz"):
+        gail.learn(**arguments, expert_path="missing.npz")
+    assert not Path("log/progress.csv").exists()
+    gail.learn(**arguments | {"total_timesteps": 0}, expert_path="missing.npz")
+
+
+def test_recurrent_policies_are_not_cloned():
+    with pytest.raises(UserValueError, match="pretrained is for networks without"):
+        gail.learn(
+            env=gym.make("CartPole-v1"),
+            network="lstm",
+            value_network="shared",
+            total_timesteps=2048,
+            expert_path="missing.npz",
+            pretrained=True,
+        )
+
+
+def imitate(space, **settings):
+    """Returns the mean return of a policy that has seen the identity, not rewards."""
+    obs_space = make_identities(space).observation_space
+    obs = np.stack([obs_space.sample() for _ in range(2000)])
+    acs = obs.astype(space.dtype)
+    write_expert(os.path.abspath("expert.npz"), Expert(obs, acs, None, None))
+    model = gail.learn(
+        env=make_identities(space),
+        network="mlp",
+        seed=0,
+        expert_path="expert.npz",
+        gamma=0.5,
+        **settings,
+    )
+    results = evaluate(model, make_identities(space), 40, deterministic=True)
+    return np.mean([result["r"] for result in results])
+
+
+EACH_SPACE = pytest.mark.parametrize(
+    "space",
+    [
+        spaces.Discrete(5),
+        slow(spaces.MultiDiscrete([3, 4])),
+        slow(spaces.MultiBinary(3)),
+        slow(spaces.Box(-1, 1, (2,))),
+    ],
+    ids=lambda space: type(space).__name__,
+)
+
+
+@EACH_SPACE
+def test_cloning_imitates(space):
+    """Alone: one update, of the smallest step."""
+    settings = dict(pretrained=True, BC_max_iter=1500, max_kl=1e-9)
+    settings |= dict(timesteps_per_batch=64, total_timesteps=64)
+    assert imitate(space, **settings) > 9  # 2, 2.9, 5 and 6.7 by one action
+
+
+@pytest.mark.slow
+@EACH_SPACE
+def test_adversary_imitates(space):
+    """Episodes of one length, so that their length tells nothing."""
+    settings = dict(g_step=1, d_step=8, d_stepsize=3e-3, max_kl=0.02)
+    settings |= dict(timesteps_per_batch=512, total_timesteps=20_480)
+    assert imitate(space, **settings) > 9
+
+
+@pytest.mark.slow
+def test_cartpole_is_balanced_as_by_the_expert():
+    """By the defaults, in 40,000 agent steps; that episodes go on is paid as well."""
+    write_balancing_expert(episodes=5, steps=500)
+    scores = []
+
+    def on_update(run):
+        scores.append(run.episodes.mean("r"))
+
+    gail.learn(
+        env=DummyVecEnv(
+            [lambda i=i: make_env("CartPole-v1", seed=i) for i in range(8)]
+        ),
+        network="mlp",
+        seed=0,
+        expert_path="expert.npz",
+        total_timesteps=40_000,
+        on_update=on_update,
+    )
+    assert np.nanmax(scores) > 195  # 22 at first
