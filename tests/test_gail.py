@@ -341,7 +341,7 @@ EACH_SPACE = pytest.mark.parametrize(
 @EACH_SPACE
 def test_cloning_imitates(space):
     """Alone: one update, of the smallest step."""
-    settings = dict(pretrained=True, BC_max_iter=1500, max_kl=1e-9)
+    settings = dict(pretrained=True, BC_max_iter=1000, max_kl=1e-9)
     settings |= dict(timesteps_per_batch=64, total_timesteps=64)
     assert imitate(space, **settings) > 9  # 2, 2.9, 5 and 6.7 by one action
 

@@ -185,18 +185,19 @@ def counted(run, policy, /, offset: Annotated[int, "what is added"] = 0):
 
 def test_rewards_are_a_part(log_folder):
     def train(**settings):
-        trpo.learn(
-            env=cartpoles(),
-            network="mlp",
-            reward=counted,
-            offset=10,
-            timesteps_per_batch=64,
-            checkpoint_interval=64,
-            gamma=0.0,  # so that returns are rewards
-            vf_stepsize=0.0,
-            seed=0,
-            **settings,
-        )
+        with logger.scoped_configure(str(log_folder), ["csv"]):
+            trpo.learn(
+                env=cartpoles(),
+                network="mlp",
+                reward=counted,
+                offset=10,
+                timesteps_per_batch=64,
+                checkpoint_interval=64,
+                gamma=0.0,  # so that returns are rewards
+                vf_stepsize=0.0,
+                seed=0,
+                **settings,
+            )
         rows = read_rows(log_folder)
         return [(float(x["counted"]), float(x["value_loss"])) for x in rows]
 
