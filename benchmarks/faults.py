@@ -16,8 +16,11 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
+
 from baselines.common import arguments as arg
 from baselines.common import cli
+from baselines.gail.expert import Expert, write_expert
 
 PONG = "--env=PongNoFrameskip-v4 --network=mlp"  # whose environments have workers
 CASES = {
@@ -37,6 +40,9 @@ CASES = {
     "--num_timesteps=60_000",
     "trpo_mpi": "--alg=trpo_mpi --env=Pendulum-v1 --num_env=4 "
     "--timesteps_per_batch=256 --num_timesteps=60_000",
+    "gail": "--alg=gail --env=CartPole-v1 --timesteps_per_batch=256 "
+    "--num_timesteps=60_000 --expert_path={folder}/expert.npz --pretrained "
+    "--BC_max_iter=100",
     **{
         f"acer{suffix}": f"--alg=acer --env=CartPole-v1 --num_env=4{ranks} "
         "--num_timesteps=40_000 --replay_start=2000 --log_interval=20"
@@ -90,20 +96,33 @@ def make_table(folder) -> str:
     return "".join(f"| {' | '.join(map(str, line))} |\n" for line in lines)
 
 
-def make_run(name, seed) -> str:
-    """Makes a run of ``benchmarks.chaos``; returns all that it printed."""
+def make_run(name, seed, folder) -> str:
+    """Makes a run of ``benchmarks.chaos``; returns all that it printed.
+
+    Args:
+        name: of its case.
+        seed: of its own.
+        folder: of expert data.
+    """
     words = [f"--kills={KILLS}", "--faults=all", f"--seed={seed}"]
     command = [
         sys.executable,
         "-m",
         "benchmarks.chaos",
-        *shlex.split(CASES[name]),
+        *shlex.split(CASES[name].format(folder=shlex.quote(str(folder)))),
         *words,
     ]
     run = subprocess.run(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
     return run.stdout
+
+
+def write_noise(path) -> None:
+    """Writes expert data for CartPole that are random, to begin runs with."""
+    rng = np.random.default_rng(0)
+    obs, acs = rng.standard_normal((500, 4)), rng.integers(2, size=500)
+    write_expert(path, Expert(obs, acs, None, None))
 
 
 def make_faults(
@@ -113,13 +132,14 @@ def make_faults(
     """Does to runs of all algorithms what can happen to them, and compares them."""
     folder = Path(folder).expanduser()
     folder.mkdir(parents=True, exist_ok=True)
+    write_noise(folder.resolve() / "expert.npz")
     done, seed, differing = 0, 0, []
     while done < count:
         before = done
         for name in CASES:
             path = folder / f"{name}.{seed}.txt"
             if not path.exists():
-                output = make_run(name, seed)
+                output = make_run(name, seed, folder)
                 path.write_text(output)
                 (folder / "table.md").write_text(make_table(folder))
             faults = read_faults(path)

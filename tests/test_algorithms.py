@@ -152,7 +152,8 @@ def test_arguments_of_parts_have_a_meaning_and_a_range(learn):
     for function in functions_of_parts(learn, {}):
         for argument in declared_arguments(function).values():
             assert argument.meaning, f"{argument.name} of {function.__name__}()"
-            argument.check(argument.default)
+            if argument.default is not inspect.Parameter.empty:
+                argument.check(argument.default)
 
 
 def test_learn_can_be_pickled(learn):
@@ -510,6 +511,6 @@ def test_too_few_timesteps_are_refused(learn, small, make):
         learn(**small, env=make(), network="mlp", total_timesteps=1)
 
 
-def test_command_line_refuses_what_is_out_of_range(alg, env_id):
+def test_command_line_refuses_what_is_out_of_range(alg, small, env_id):
     with pytest.raises(UserValueError, match="gamma has to be at most 1, received 2"):
-        parse([f"--alg={alg}", f"--env={env_id}", "--gamma=2"])
+        parse([f"--alg={alg}", f"--env={env_id}", *flags(small), "--gamma=2"])

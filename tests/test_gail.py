@@ -160,6 +160,7 @@ def test_expert_data_of_episodes():
         (dict(acs=np.zeros(6)), "acs of type float64, but .* be int64"),
         (dict(obs=np.array([["a", "b"]] * 6)), "obs of type <U1"),
         (dict(obs=np.full((6, 2), np.nan)), "obs that are NaN or infinite"),
+        (dict(obs=np.full((6, 2), 1e300)), "obs that are NaN or infinite"),
         (dict(acs=np.full(6, 2)), r"acs that are not in Discrete\(2\)"),
         (dict(obs=np.zeros((0, 2)), acs=np.zeros(0, int)), "has no transitions"),
         (dict(ep_lens=np.array([3, 4])), "do not add up"),
@@ -288,7 +289,9 @@ def test_files_name_no_other_function_of_this_package():
 
 def test_without_expert_data():
     arguments = dict(env=gym.make("CartPole-v1"), network="mlp", total_timesteps=2048)
-    with pytest.raises(UserTypeError, match="needs the argument 'expert_path'"):
+    with pytest.raises(
+        UserTypeError, match="^the reward .* needs the argument 'expert"
+    ):
         gail.learn(**arguments)
     with pytest.raises(UserFileError, match="no expert data at missing.npz"):
         gail.learn(**arguments, expert_path="missing.npz")

@@ -333,8 +333,10 @@ def check_arguments(fn, given) -> Arguments:
         if name not in declared:
             continue
         if value is REQUIRED:
-            its_own = name in declared_arguments(fn)
-            owner = f"{fn.__name__}()" if its_own else " or ".join(takers)
+            owner = f"{fn.__name__}()"
+            for taker, function in zip(takers, functions.values()):
+                if name in declared_arguments(function):
+                    owner = taker
             raise UserTypeError(f"{owner} needs the argument {name!r}")
         declared[name].check(value)
         complete[name] = declared[name].convert(value)

@@ -161,11 +161,13 @@ def check_samples(name, array, steps, space) -> np.ndarray:
             f"{space.dtype}"
         )
     array = array.reshape(-1, *space.shape)
-    if not np.isfinite(array).all():
-        raise UserValueError(f"has {name} that are NaN or infinite")
     if not isinstance(space, spaces.Box) and not all(map(space.contains, array)):
         raise UserValueError(f"has {name} that are not in {space}")
-    return array.astype(space.dtype)
+    with np.errstate(over="ignore"):  # which is infinite then
+        array = array.astype(space.dtype)
+    if not np.isfinite(array).all():
+        raise UserValueError(f"has {name} that are NaN or infinite")
+    return array
 
 
 def check_numbers(name, array, kinds) -> None:

@@ -34,7 +34,8 @@ def record(
     """Plays full episodes with a trained model and writes them for gail."""
     check_results(episodes, "episodes")
     trained_env = find_env(path, env)
-    output = output or f"{path.rstrip('/').removesuffix('.safetensors')}.npz"
+    place = os.path.abspath(os.path.expanduser(path))
+    output = output or f"{place.removesuffix('.safetensors')}.npz"
     output = os.path.abspath(os.path.expanduser(output))
     if os.path.lexists(output):
         raise UserFileError(
