@@ -313,9 +313,9 @@ def test_recurrent_policies_are_not_cloned():
 
 def imitate(space, **settings):
     """Returns the mean return of a policy that has seen the identity, not rewards."""
-    obs_space = make_identities(space).observation_space
-    obs = np.stack([obs_space.sample() for _ in range(2000)])
-    acs = obs.astype(space.dtype)
+    samples = copy_seeded(space)
+    acs = np.stack([samples.sample() for _ in range(2000)])
+    obs = acs.astype(make_identities(space).observation_space.dtype)
     write_expert(os.path.abspath("expert.npz"), Expert(obs, acs, None, None))
     model = gail.learn(
         env=make_identities(space),
