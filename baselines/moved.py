@@ -9,7 +9,6 @@ import sys
 
 from baselines.common.errors import MovedModule, UserTypeError
 
-TO_COME = "it is still to come"
 MOMENTS = "use RunningMoments of baselines.common.running_moments"
 GRADIENTS = "make_update of baselines.common.updates averages gradients over MPI ranks"
 PPO1_COMMAND = "use commands such as python -m baselines.run --alg=ppo1 --env=Hopper-v4"

@@ -287,15 +287,6 @@ def test_other_modules_fail_as_ever():
             exec(code)
 
 
-def test_an_algorithm_that_is_to_come_is_one_line(capsys):
-    to_come = next(name for name, text in MOVED.items() if "still to come" in text)
-    alg = to_come.rpartition(".")[2]
-    with pytest.raises(SystemExit, match="2"):
-        run.main([f"--alg={alg}", "--env=CartPole-v1"])
-    lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 1 and lines[0].endswith(MOVED[to_come])
-
-
 def test_a_module_that_moved_is_named_without_keras():
     script = """
 import sys

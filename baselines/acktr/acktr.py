@@ -4,7 +4,6 @@ Wu et al. 2017, "Scalable trust-region method for deep reinforcement learning us
 Kronecker-factored approximation".
 """
 
-from numbers import Real
 from typing import Annotated
 
 import numpy as np
@@ -12,12 +11,11 @@ from keras import ops
 
 from baselines.common import arguments as arg
 from baselines.common.algorithm import algorithm
-from baselines.common.errors import UserValueError
 from baselines.common.kfac import KFAC
 from baselines.common.policies import Policy
 from baselines.common.returns import explained_variance, n_step
 from baselines.common.runners import Runner, flatten
-from baselines.common.schedules import make_schedule
+from baselines.common.schedules import check_lrschedule, make_schedule
 
 FISHER_STRIDE = 5  # time steps from one in the Fisher matrix to the next
 
@@ -98,10 +96,7 @@ def learn(
     callback: arg.Callback = None,
 ) -> Policy:
     """Trains a policy by ACKTR and returns it."""
-    if lrschedule != "linear" and not isinstance(lr, Real):
-        raise UserValueError(
-            f"lr {lr!r} has a schedule of its own; leave out lrschedule {lrschedule!r}"
-        )
+    check_lrschedule(lr, lrschedule, "linear")
     lr = make_schedule(lr, lrschedule)
     policy = Policy(
         env.observation_space,

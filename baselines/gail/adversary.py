@@ -75,7 +75,7 @@ class Adversary:
             ]
         )
         # Not the numbers of the policy, of memories and of players.
-        self.rng = np.random.default_rng([seed, 4])
+        self.rng = np.random.default_rng([seed, 6])
         pair = [
             np.zeros((1, *space.shape), space.dtype)
             for space in (observation_space, action_space)

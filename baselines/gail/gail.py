@@ -89,7 +89,7 @@ def adversary(
     def begin():
         logger.log(f"expert data {expert_path}: {expert}")
         if pretrained:
-            clone(policy, expert, BC_max_iter, np.random.default_rng([run.seed, 5]))
+            clone(policy, expert, BC_max_iter, np.random.default_rng([run.seed, 7]))
 
     def train(obs, acs):
         return network.train(obs, acs, d_step, d_stepsize)
