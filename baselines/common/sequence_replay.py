@@ -15,9 +15,8 @@ class Sequences(NamedTuple):
 
     obs: np.ndarray  # [T + 1, N, *observation shape], the last after the last step
     actions: np.ndarray  # [T, N, *action shape]
-    probabilities: (
-        np.ndarray
-    )  # [T, N, A] float32, of all actions, when these were drawn
+    # [T, N, A] float32, of all actions, when these were drawn
+    probabilities: np.ndarray
     rewards: np.ndarray  # [T, N] float32
     dones: np.ndarray  # [T, N] bool: the episode ended with this step
     last_obs: dict  # by (t, n): an episode's last observation, if a time limit ended it
