@@ -35,6 +35,8 @@ CASES = {
     "--num_env=4 --nsteps=64 --num_timesteps=60_000",
     "ppo2_workers": f"--alg=ppo2 {PONG} --nsteps=16 --num_timesteps=20_000 "
     "--log_interval=5",
+    "ppo1": "--alg=ppo1 --env=Pendulum-v1 --timesteps_per_actorbatch=256 "
+    "--num_timesteps=60_000",
     "acktr": "--alg=acktr --env=CartPole-v1 --num_timesteps=60_000 --log_interval=5",
     "trpo": "--alg=trpo --env=CartPole-v1 --timesteps_per_batch=256 "
     "--num_timesteps=60_000",

@@ -172,7 +172,7 @@ def learn(
         return update(rate, *sequences[:-1], values_at_limits(model, sequences))
 
     def explore(obs):
-        actions, _, probabilities = model.act(obs)
+        actions, _, probabilities, _ = model.act(obs)
         memory.add_probabilities(probabilities)
         return actions
 

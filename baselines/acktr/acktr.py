@@ -45,7 +45,7 @@ def acktr_loss(params, values, actions, advantages, returns, *, distribution, c_
 
 
 def log_likelihood(params, values, actions, noise, *, distribution, c_f):
-    """Returns what the Fisher matrix is that of, the sum over a batch.
+    """Returns the log-likelihood whose Fisher matrix is used, summed over a batch.
 
     log p = Σ log π(a|s) - c_f (v - y)²   with   y = v + noise, constants
 
@@ -85,9 +85,12 @@ def learn(
         arg.Schedule, "learning rate, before kfac_clip shortens a step"
     ] = 0.25,
     max_grad_norm: Annotated[
-        arg.GradientNorm, "of the first ten updates, whose Fisher matrix is not known"
+        arg.GradientNorm,
+        "of the first ten updates, before the Fisher matrix is used",
     ] = 0.5,
-    kfac_clip: Annotated[arg.Positive, "largest KL divergence of a step"] = 0.001,
+    kfac_clip: Annotated[
+        arg.Positive, "twice the largest KL divergence of a step"
+    ] = 0.001,
     lrschedule: Annotated[arg.ScheduleOfNumbers, "how lr changes if it is a number"] = (
         "linear"
     ),

@@ -6,7 +6,7 @@ the environment; all others are arguments of ``learn()`` or of the network.
 
 
 def atari():
-    # As many as OpenAI Baselines' argument nprocs had.
+    # The batch of 640 that OpenAI Baselines had on 32 cores.
     return dict(env=dict(num_env=32))
 
 

@@ -337,7 +337,9 @@ def check_arguments(fn, given) -> Arguments:
             for taker, function in zip(takers, functions.values()):
                 if name in declared_arguments(function):
                     owner = taker
-            raise UserTypeError(f"{owner} needs the argument {name!r}")
+            meaning = declared[name].meaning
+            explained = f", {meaning}" if meaning else ""
+            raise UserTypeError(f"{owner} needs the argument {name!r}{explained}")
         declared[name].check(value)
         complete[name] = declared[name].convert(value)
     values = {name: complete[name] for name in declared_arguments(fn)}

@@ -61,7 +61,9 @@ class DiscreteActorCritic(Model):
         logits, action_values = self(obs)
         probabilities = ops.softmax(logits)
         values = ops.sum(probabilities * action_values, axis=-1)
-        return self.distribution.sample(logits, noise), values, probabilities
+        actions = self.distribution.sample(logits, noise)
+        neglogps = self.distribution.neglogp(logits, actions)
+        return actions, values, probabilities, neglogps
 
     def act(self, obs, deterministic=False):
         """Chooses an action for each observation.
@@ -71,8 +73,8 @@ class DiscreteActorCritic(Model):
             deterministic: whether to take the most likely action.
 
         Returns:
-            actions [N], values of the policy [N], and the probabilities [N, A] of all
-            actions, as NumPy arrays.
+            actions [N], values of the policy [N], the probabilities [N, A] of all
+            actions, and neglogps [N], as NumPy arrays.
         """
         self.check_batch(obs)
         if deterministic:
@@ -93,10 +95,8 @@ class DiscreteActorCritic(Model):
             actions [N], values of the policy [N], None, as there is no recurrent state,
             and neglogps [N], as NumPy arrays.
         """
-        actions, values, probabilities = self.act(obs, deterministic)
-        taken = (actions - self.distribution.start)[:, None]
-        chosen = np.take_along_axis(probabilities, taken, axis=1)[:, 0]
-        return actions, values, None, -np.log(chosen)
+        actions, values, _, neglogps = self.act(obs, deterministic)
+        return actions, values, None, neglogps
 
     def value(self, obs, S=None, M=None):
         """Returns the values of the policy, [N]; arguments as in ``step``."""

@@ -293,8 +293,9 @@ class GaussianHead(keras.layers.Layer):
 
     def __init__(self, num_actions):
         super().__init__()
-        self.mean = dense(num_actions, gain=HEAD_GAIN)
+        # Saved models have their variables in this order.
         self.logstd = Constant(num_actions, name="logstd")
+        self.mean = dense(num_actions, gain=HEAD_GAIN)
 
     def build(self, input_shape):
         self.mean.build(input_shape)

@@ -10,7 +10,7 @@ import numpy as np
 from keras import ops
 
 from baselines.common import backend
-from baselines.common.errors import DivergedError
+from baselines.common.errors import DivergedError, UserTypeError
 from baselines.common.kronecker_factors import decompose, find_blocks, observed
 from baselines.common.saving.states import (
     VariableState,
@@ -32,17 +32,19 @@ class KFAC:
         m    = momentum m + step
         w    = w - lr (1 - momentum) m
 
-    where fraction, at most 1, limits the KL divergence that lr step would cause, to
-    second order, to ``clip``: Wu et al. 2017, section 3.3. A and G are running means.
+    where fraction, at most 1, limits lr² stepᵀ (F + damping) step to ``clip``. That is
+    twice the KL divergence of a whole step, to second order (Wu et al. 2017, section
+    3.3, without its factor of 2, as in OpenAI Baselines). A and G are running means.
     The first ten updates gather them and are steps of momentum along ∇L, of a norm of
     at most ``max_grad_norm``, without (1 - momentum), as in OpenAI Baselines.
 
     Each 20 updates A and G are decomposed, in a thread, beside the next updates. The
-    result is used 20 updates later, so that no number depends on how long it takes.
+    result is used 20 updates later, so that no number depends on how long it takes. The
+    decomposition after the first ten is used at once, in updates 11 to 40.
 
     Args:
         model: a ``Model``; ``parts`` of it are what is trained.
-        clip: limit of the KL divergence of an update.
+        clip: as above.
         seed: of ``rng``, for the noise of log-likelihoods.
         max_grad_norm: of the first ten updates; None for no limit.
         momentum, damping: as above.
@@ -82,7 +84,8 @@ class KFAC:
                 over samples of the log-likelihood of what the model gave: the actions
                 that were drawn from it, say. It calls each layer once.
 
-        ``update`` raises DivergedError if a metric is not finite, or A and G are not.
+        ``update`` raises DivergedError if a metric is not finite, or A and G are not,
+        and UserTypeError if a layer is not called once.
         """
         weights = [weight for block in self.blocks for weight in block.weights]
         variables = [*self.model.variables, *self.state.variables]
@@ -98,6 +101,7 @@ class KFAC:
         def make(descend):
             def update(learning_rate, share, inputs, *batch):
                 calls, of_sums = observe(*inputs)
+                self._check(calls)
                 (_, metrics), gradients = differentiate(*batch)
                 for (block, x), gradient in zip(calls, of_sums):
                     block.observe(x, gradient, share)
@@ -119,6 +123,17 @@ class KFAC:
             return metrics
 
         return update
+
+    def _check(self, calls):
+        """Raises UserTypeError unless each layer was called once."""
+        called = [block for block, _ in calls]
+        for block in self.blocks:
+            if called.count(block) != 1:
+                raise UserTypeError(
+                    f"the network calls its layer {block.layer.name} "
+                    f"{called.count(block)} times, and K-FAC is for layers that are "
+                    "called once"
+                )
 
     def _split(self, gradients):
         """Returns each block's gradient as a matrix."""

@@ -191,6 +191,8 @@ def decompose(factors) -> list:
     """
     arrays = []
     for factor in factors:
+        if not np.isfinite(factor).all():  # NumPy raises for larger ones alone.
+            raise np.linalg.LinAlgError
         values, vectors = np.linalg.eigh(factor)
         values[values < MIN_EIGENVALUE] = 0
         arrays += [values, vectors]

@@ -88,7 +88,9 @@ def adversary(
 
     def begin():
         logger.log(f"expert data {expert_path}: {expert}")
-        if pretrained:
+        if pretrained and run.load_path is not None:
+            logger.log("load_path is given: it is trained on, without cloning first")
+        elif pretrained:
             clone(policy, expert, BC_max_iter, np.random.default_rng([run.seed, 7]))
 
     def train(obs, acs):
