@@ -15,7 +15,7 @@ import re
 import gymnasium as gym
 import numpy as np
 import pytest
-from conftest import killed_after, slow
+from conftest import killed_after, long, slow
 
 import baselines
 from baselines import logger
@@ -269,7 +269,7 @@ def watched_updates(batch_sizes):
         Run.end_update = original
 
 
-@pytest.mark.parametrize("precision", ["float32", slow("bfloat16")])
+@pytest.mark.parametrize("precision", ["float32", long("bfloat16")])
 def test_interrupted_run_goes_on_as_if_it_had_not_been(
     alg, small, env_id, tmp_path, precision
 ):

@@ -142,7 +142,7 @@ def test_leaks_of_two_calls(monkeypatch, capsys):
     [
         long("--alg=a2c --num_env=2 --num_timesteps=4000 --log_interval=5"),
         slow("--alg=dqn --env=CartPole-v1 --num_timesteps=3000 --print_freq=1"),
-        slow(
+        long(
             "--alg=ppo2 --env=CartPole-v1 --ranks=2 --num_env=2 --num_timesteps=6000 "
             "--nsteps=64"
         ),

@@ -5,6 +5,7 @@ are only numbers that are made for millions of agent steps.
 """
 
 import pytest
+from conftest import long, slow
 from toy_envs import Catch
 
 from baselines import a2c, dqn, ppo2, rainbow
@@ -21,14 +22,13 @@ SHORT = dict(
 )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("learn", "settings", "total_timesteps"),
     [
-        (a2c.learn, a2c_defaults.atari(), 300_000),
-        (ppo2.learn, ppo2_defaults.atari(), 60_000),
-        (dqn.learn, dqn_defaults.atari() | SHORT, 10_000),
-        (rainbow.learn, rainbow_defaults.atari() | SHORT, 10_000),
+        long(a2c.learn, a2c_defaults.atari(), 300_000),
+        slow(ppo2.learn, ppo2_defaults.atari(), 60_000),
+        slow(dqn.learn, dqn_defaults.atari() | SHORT, 10_000),
+        long(rainbow.learn, rainbow_defaults.atari() | SHORT, 10_000),
     ],
     ids=["a2c", "ppo2", "dqn", "rainbow"],
 )

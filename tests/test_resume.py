@@ -259,14 +259,17 @@ def test_killed_process_goes_on_with_other_workers(monkeypatch):
     assert results("cut") == results("whole")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [
-        "ppo2 --env=HalfCheetah-v4 --num_env=2 --num_timesteps=10000 --nsteps=160",
-        "dqn --env=PongNoFrameskip-v4 --num_env=4 --num_timesteps=6000 "
-        "--learning_starts=500 --buffer_size=3000 --network=cnn_small",
-        "a2c --env=Airstriker-Genesis-v0 --num_env=2 --num_timesteps=3000",
+        long(
+            "ppo2 --env=HalfCheetah-v4 --num_env=2 --num_timesteps=10000 --nsteps=160"
+        ),
+        slow(
+            "dqn --env=PongNoFrameskip-v4 --num_env=4 --num_timesteps=6000 "
+            "--learning_starts=500 --buffer_size=3000 --network=cnn_small"
+        ),
+        long("a2c --env=Airstriker-Genesis-v0 --num_env=2 --num_timesteps=3000"),
     ],
 )
 def test_killed_at_random_moments(arguments):
