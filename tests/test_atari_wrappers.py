@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from toy_envs import ActionLog, ToyGame
 
+from baselines.bench.monitor import Monitor
 from baselines.common import atari_wrappers
 from baselines.common.atari_wrappers import (
     ClipRewardEnv,
@@ -247,6 +248,29 @@ def test_reset_with_a_seed_starts_a_new_game():
     again, _ = env.reset(seed=3)
     assert frame_number(env) <= 30
     np.testing.assert_array_equal(first, again)
+
+
+def test_reset_of_an_unfinished_life_starts_a_new_game():
+    env = EpisodicLifeEnv(make_atari(BREAKOUT))
+    env.reset(seed=0)
+    for _ in range(20):
+        env.step(0)
+    env.reset()
+    assert frame_number(env) <= 30
+    while not env.step(1)[2]:
+        pass
+    env.reset()
+    assert frame_number(env) > 30
+    env.reset()
+    assert frame_number(env) <= 30 and env.unwrapped.ale.lives() == 5
+
+
+def test_reset_above_a_monitor_that_refuses_early_ones_goes_on_with_the_game():
+    env = EpisodicLifeEnv(Monitor(make_atari(BREAKOUT), None))
+    env.reset(seed=0)
+    before = frame_number(env)
+    env.reset()
+    assert frame_number(env) == before + 4
 
 
 def test_losing_the_game_in_the_noop_after_a_life_starts_a_new_one():

@@ -194,43 +194,52 @@ def find_emulator(env):
 class EpisodicLifeEnv(gym.Wrapper):
     """Ends an episode at each lost life, but starts a new game only after game over.
 
-    Helps value estimation (Mnih et al. 2015). After a lost life, ``reset``
-    continues the same game with one no-op step, unless it is given a seed.
+    Helps value estimation (Mnih et al. 2015). A ``reset`` right after a lost life
+    continues the same game with one no-op step, unless it is given a seed. So does any
+    reset before game over, above a Monitor that allows no early resets.
     """
 
     def __init__(self, env):
         super().__init__(env)
         self.lives = 0
+        self.life_lost = False
         self.game_over = True
+        name = "allow_early_resets"
+        self.early_resets = not env.has_wrapper_attr(name) or env.get_wrapper_attr(name)
 
     def step(self, action):
         obs, reward, terminated, truncated, info = self.env.step(action)
-        self.game_over = terminated or truncated
         lives = self.unwrapped.ale.lives()
         # Some games have 0 lives for a few frames before they are over: that is not
         # another lost life.
-        if 0 < lives < self.lives:
-            terminated = True
+        self.life_lost = 0 < lives < self.lives
+        self.game_over = terminated or truncated
         self.lives = lives
-        return obs, reward, terminated, truncated, info
+        return obs, reward, terminated or self.life_lost, truncated, info
 
     def reset(self, **kwargs):
-        seeded = kwargs.get("seed") is not None
-        if not (self.game_over or seeded):
+        new_game = self.game_over or kwargs.get("seed") is not None
+        new_game = new_game or (self.early_resets and not self.life_lost)
+        if not new_game:
             obs, _, terminated, truncated, info = self.env.step(NOOP)
-            self.game_over = terminated or truncated
-        if self.game_over or seeded:
+            new_game = terminated or truncated
+        if new_game:
             obs, info = self.env.reset(**kwargs)
-            self.game_over = False
+        self.life_lost = self.game_over = False
         self.lives = self.unwrapped.ale.lives()
         return obs, info
 
     def get_state(self) -> dict:
-        return {"lives": int(self.lives), "game_over": bool(self.game_over)}
+        return {
+            "lives": int(self.lives),
+            "life_lost": bool(self.life_lost),
+            "game_over": bool(self.game_over),
+        }
 
     def set_state(self, state) -> None:
-        check_like(state, {"lives": 0, "game_over": False})
-        self.lives, self.game_over = state["lives"], state["game_over"]
+        check_like(state, {"lives": 0, "life_lost": False, "game_over": False})
+        self.lives, self.life_lost = state["lives"], state["life_lost"]
+        self.game_over = state["game_over"]
 
 
 class FireResetEnv(gym.Wrapper):
