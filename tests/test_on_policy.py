@@ -111,6 +111,7 @@ def test_ppo1_is_ppo2_by_other_names(log_folder):
                 nminibatches=4,
                 max_grad_norm=None,
                 vf_coef=2.0,
+                clip_values=False,
                 log_interval=1,
             ),
         ),

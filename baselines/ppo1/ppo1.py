@@ -26,7 +26,7 @@ def learn(
         "multiple of num_env",
     ] = 2048,
     clip_param: Annotated[
-        arg.Schedule, "how far ratio and value may move in an update"
+        arg.Schedule, "how far the ratio may move in an update"
     ] = 0.2,
     entcoeff: Annotated[float, "weight of the entropy bonus"] = 0.0,
     optim_epochs: Annotated[arg.Count, "epochs of training on each rollout"] = 10,
@@ -78,6 +78,7 @@ def learn(
         nminibatches=num_samples // optim_batchsize,
         noptepochs=optim_epochs,
         cliprange=make_schedule(clip_param, schedule),
+        clip_values=False,
         adam_epsilon=adam_epsilon,
         value_network=value_network,
         normalize_observations=normalize_observations,

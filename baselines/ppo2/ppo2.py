@@ -33,6 +33,7 @@ def ppo2_loss(
     distribution,
     c_v,
     c_e,
+    clip_values=True,
 ):
     """Returns the loss of a minibatch and its parts.
 
@@ -54,6 +55,7 @@ def ppo2_loss(
         cliprange: ε
         distribution: what ``params`` are parameters of
         c_v, c_e: weights of value loss and entropy
+        clip_values: False for c_v ½ mean[(v - R)²]
     """
     advantages = advantages - ops.mean(advantages)
     advantages = advantages / (ops.std(advantages) + 1e-8)
@@ -63,10 +65,11 @@ def ppo2_loss(
     policy_loss = ops.mean(
         ops.maximum(-advantages * ratio, -advantages * clipped_ratio)
     )
-    clipped_values = old_values + ops.clip(values - old_values, -cliprange, cliprange)
-    value_loss = 0.5 * ops.mean(
-        ops.maximum(ops.square(values - returns), ops.square(clipped_values - returns))
-    )
+    squares = ops.square(values - returns)
+    if clip_values:
+        moves = ops.clip(values - old_values, -cliprange, cliprange)
+        squares = ops.maximum(squares, ops.square(old_values + moves - returns))
+    value_loss = 0.5 * ops.mean(squares)
     entropy = ops.mean(distribution.entropy(params))
     loss = policy_loss - c_e * entropy + c_v * value_loss
     return loss, {
@@ -103,6 +106,10 @@ def learn(
     cliprange: Annotated[
         arg.Schedule, "how far ratio and value may move in an update"
     ] = 0.2,
+    clip_values: Annotated[
+        bool,
+        "whether cliprange is for values, too, which then have to be of about its size",
+    ] = True,
     adam_epsilon: arg.AdamEpsilon = 1e-5,
     value_network: arg.ValueNetwork = "shared",
     normalize_observations: arg.NormalizeObservations = False,
@@ -148,6 +155,7 @@ def learn(
             distribution=policy.distribution,
             c_v=vf_coef,
             c_e=ent_coef,
+            clip_values=clip_values,
         )
 
     step = Step(loss, optimizer, policy.trainable_variables)
