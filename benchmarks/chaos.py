@@ -329,7 +329,7 @@ def run_through_kills(run, moments, delay, rng, faults=("kill",)) -> Counter:
 
 
 def run_through_lost_workers(run, moments, delay, rng, faults=("kill",)) -> Counter:
-    """Kills or stops a worker at each moment.
+    """Kills or stops a worker at each moment; ends the run if it has no workers.
 
     Args:
         run, moments, delay, rng: as of ``run_through_kills``.
@@ -346,7 +346,7 @@ def run_through_lost_workers(run, moments, delay, rng, faults=("kill",)) -> Coun
         workers = run.children("worker.py")
         if not workers:
             print("there are no worker processes that could be killed")
-            run.finish()
+            run.stop()
             return done
         fault = rng.choice(faults)
         getattr(rng.choice(workers), fault)()
@@ -475,7 +475,8 @@ def make_and_compare(options, interval, reference, killed, lost_workers=None) ->
         moments = draw_moments(options.kills, options.num_timesteps, rng)
         faults = ["kill", "suspend"] if everything else ["kill"]
         lost = run_through_lost_workers(lost_workers, moments, delay, rng, faults)
-        check_replacements(reference, lost_workers, lost.total())
+        if lost:
+            check_replacements(reference, lost_workers, lost.total())
         done.update({f"{fault} a worker": count for fault, count in lost.items()})
     if differing:
         raise Failure(f"a run that was killed differs in its {' and '.join(differing)}")

@@ -1,6 +1,6 @@
 """Does to runs of all algorithms what can happen to them, until it was done often.
 
-    python -m benchmarks.faults FOLDER --count=2000
+    python -m benchmarks.faults FOLDER --count=2000 --parallel=2
 
 Each run is one of ``benchmarks.chaos`` with ``--faults=all`` and a seed of its own,
 whose output is a file in FOLDER. Those that are there are not made again: the program
@@ -8,11 +8,13 @@ can be ended and started at any time. ``table.md`` there says what was done to w
 runs, and what differed. The status is 1 if something did.
 """
 
+import functools
 import re
 import shlex
 import subprocess
 import sys
 from collections import Counter, defaultdict
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Annotated
 
@@ -24,20 +26,20 @@ from baselines.gail.expert import Expert, write_expert
 
 PONG = "--env=PongNoFrameskip-v4 --network=mlp"  # whose environments have workers
 CASES = {
-    "a2c": "--alg=a2c --env=CartPole-v1 --num_timesteps=60_000 --log_interval=20",
+    "a2c": "--alg=a2c --env=CartPole-v1 --num_timesteps=30_000 --log_interval=10",
     "a2c_workers": f"--alg=a2c {PONG} --num_env=8 --num_timesteps=20_000 "
     "--log_interval=5",
-    "a2c_ranks": "--alg=a2c --env=CartPole-v1 --ranks=2 --num_timesteps=60_000 "
-    "--log_interval=20",
+    "a2c_ranks": "--alg=a2c --env=CartPole-v1 --ranks=2 --num_timesteps=30_000 "
+    "--log_interval=10",
     "ppo2": "--alg=ppo2 --env=Pendulum-v1 --num_env=4 --nsteps=64 "
-    "--num_timesteps=100_000",
+    "--num_timesteps=60_000",
     "ppo2_lstm": "--alg=ppo2 --env=CartPole-v1 --network=lstm --value_network=shared "
-    "--num_env=4 --nsteps=64 --num_timesteps=60_000",
+    "--num_env=4 --nsteps=64 --num_timesteps=30_000",
     "ppo2_workers": f"--alg=ppo2 {PONG} --nsteps=16 --num_timesteps=20_000 "
     "--log_interval=5",
     "ppo1": "--alg=ppo1 --env=Pendulum-v1 --timesteps_per_actorbatch=256 "
     "--num_timesteps=60_000",
-    "acktr": "--alg=acktr --env=CartPole-v1 --num_timesteps=60_000 --log_interval=5",
+    "acktr": "--alg=acktr --env=CartPole-v1 --num_timesteps=40_000 --log_interval=1",
     "trpo": "--alg=trpo --env=CartPole-v1 --timesteps_per_batch=256 "
     "--num_timesteps=60_000",
     "trpo_mpi": "--alg=trpo_mpi --env=Pendulum-v1 --num_env=4 "
@@ -68,6 +70,7 @@ CASES = {
     "--learning_starts=500",
 }
 KILLS = 20  # of each run, and of its workers
+INTERRUPTED = 130  # exit status
 END = re.compile(r"^\d+ faults \((.*)\): nothing differs$", re.M)
 
 
@@ -98,14 +101,23 @@ def make_table(folder) -> str:
     return "".join(f"| {' | '.join(map(str, line))} |\n" for line in lines)
 
 
-def make_run(name, seed, folder) -> str:
-    """Makes a run of ``benchmarks.chaos``; returns all that it printed.
+def make_run(folder, seed, name) -> Path:
+    """Makes a run of ``benchmarks.chaos``, unless its output is there.
 
     Args:
-        name: of its case.
+        folder: of expert data and of the output.
         seed: of its own.
-        folder: of expert data.
+        name: of its case.
+
+    Returns:
+        the path of all that it printed.
+
+    Raises:
+        KeyboardInterrupt: if it was interrupted.
     """
+    path = folder / f"{name}.{seed}.txt"
+    if path.exists():
+        return path
     words = [f"--kills={KILLS}", "--faults=all", f"--seed={seed}"]
     command = [
         sys.executable,
@@ -117,7 +129,10 @@ def make_run(name, seed, folder) -> str:
     run = subprocess.run(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
-    return run.stdout
+    if run.returncode == INTERRUPTED:
+        raise KeyboardInterrupt
+    path.write_text(run.stdout)
+    return path
 
 
 def write_noise(path) -> None:
@@ -129,30 +144,28 @@ def write_noise(path) -> None:
 
 def make_faults(
     folder: Annotated[str, "folder of the outputs"],
-    count: Annotated[arg.Count, "faults, in all"] = 2000,
+    count: Annotated[arg.Count, "faults, in all, or a few more"] = 2000,
+    parallel: Annotated[arg.Count, "runs at a time"] = 1,
 ):
     """Does to runs of all algorithms what can happen to them, and compares them."""
-    folder = Path(folder).expanduser()
+    folder = Path(folder).expanduser().resolve()
     folder.mkdir(parents=True, exist_ok=True)
-    write_noise(folder.resolve() / "expert.npz")
+    write_noise(folder / "expert.npz")
     done, seed, differing = 0, 0, []
-    while done < count:
-        before = done
-        for name in CASES:
-            path = folder / f"{name}.{seed}.txt"
-            if not path.exists():
-                output = make_run(name, seed, folder)
-                path.write_text(output)
+    with ThreadPoolExecutor(parallel) as pool:
+        while done < count:
+            before = done
+            for path in pool.map(functools.partial(make_run, folder, seed), CASES):
                 (folder / "table.md").write_text(make_table(folder))
-            faults = read_faults(path)
-            done += faults.total()
-            differing += [] if faults else [path.name]
-            print(f"{path.name}: {faults.total()} faults; {done} in all", flush=True)
-            if done >= count:
-                break
-        if done == before:
-            break  # No run came to its end.
-        seed += 1
+                faults = read_faults(path)
+                done += faults.total()
+                differing += [] if faults else [path.name]
+                print(
+                    f"{path.stem}: {faults.total()} faults; {done} in all", flush=True
+                )
+            if done == before:
+                break  # No run came to its end.
+            seed += 1
     print((folder / "table.md").read_text())
     if differing:
         print(f"see {', '.join(differing)}", file=sys.stderr)
