@@ -1,6 +1,7 @@
 """Spaces: images, what is flattened to a vector, and how files describe them."""
 
 import math
+import re
 
 import gymnasium as gym
 import numpy as np
@@ -99,10 +100,13 @@ def space_from_json(values) -> gym.Space:
             raise ValueError(kind)
         if kind == "Box":
             shape, dtype = tuple(arguments["shape"]), arguments["dtype"]
+            if not re.fullmatch("[a-z]+[0-9]{0,3}", dtype):  # NumPy parses much more.
+                raise ValueError(dtype)
             for bound in ("low", "high"):
-                values_of_bound = np.asarray(arguments[bound], dtype)
+                with np.errstate(over="raise"):
+                    values_of_bound = np.asarray(arguments[bound], dtype)
                 arguments[bound] = np.broadcast_to(values_of_bound, shape)
             arguments["shape"] = shape
         return getattr(gym.spaces, kind)(**arguments)
-    except (AssertionError, KeyError, OverflowError, TypeError, ValueError) as error:
+    except (ArithmeticError, AssertionError, KeyError, TypeError, ValueError) as error:
         raise UserValueError(f"{values!r:.200} does not describe a space") from error
