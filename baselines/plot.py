@@ -65,7 +65,7 @@ def plot(logs, output, x="steps", y=None, smooth=None, references=(), title=None
             )
     if smooth is not None and smooth < 1:
         raise UserValueError(f"--smooth has to be at least 1, received {smooth}")
-    curves, env = find_curves(logs)
+    curves, env = find_curves(logs, y)
     references = [read_reference(text) for text in references]
     panels = [read_panel(curves, name, y, smooth) for name in names]
     title = env if title is None else title

@@ -219,6 +219,16 @@ def test_curves_differ_in_colour_or_style():
     assert len(drawn) == len(styles) == 12
 
 
+def test_run_that_has_just_begun_is_left_out(capsys):
+    write_log(Path("logs/a"), [1.0, 3.0])
+    write_log(Path("logs/b"), [])
+    figure = plot(["logs"], "curve.png")
+    assert labels(figure) == ["dqn"]
+    assert capsys.readouterr().err == "warning: logs/b has no returns yet\n"
+    plot(["logs"], "curve.png", y="loss")
+    assert capsys.readouterr().err == "warning: logs/b has no numbers of loss yet\n"
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -1,12 +1,14 @@
 """Learning curves out of the logs of runs."""
 
+import contextlib
 import os
+import sys
 
 import numpy as np
 
 from baselines.bench.monitor import Monitor, read_monitors
 from baselines.common import plot_util
-from baselines.common.errors import UserFileError, UserValueError, suggest
+from baselines.common.errors import UserError, UserFileError, UserValueError, suggest
 from baselines.common.tables import read_table
 
 FRAMES_OF_A_STEP = 4  # of Atari and retro games
@@ -32,9 +34,31 @@ NOT_COMPARED |= {"checkpoint_interval", "checkpoint_path", "checkpoint_freq"}
 NOT_COMPARED |= {"eval_interval", "eval_episodes", "stop_at"}
 
 
-def find_curves(logs):
-    """Returns the results of each curve by its label, and their common environment."""
-    return group_curves([found for log in logs for found in find_results(log)])
+def find_curves(logs, y=None):
+    """Returns the results of each curve by its label, and their common environment.
+
+    Runs that have nothing to draw, yet, are left out with a warning, unless all are.
+
+    Args:
+        logs, y: as in ``plot``.
+    """
+    found = [pair for log in logs for pair in find_results(log)]
+    drawn = [pair for pair in found if has_numbers(pair[1], y)]
+    for _, result in found:
+        if drawn and not has_numbers(result, y):
+            what = f"numbers of {y}" if y else "returns"
+            print(f"warning: {result.dirname} has no {what} yet", file=sys.stderr)
+    return group_curves(drawn or found)
+
+
+def has_numbers(result, y) -> bool:
+    """Whether a run has numbers of a column, or returns for None."""
+    if y is None and has_episodes(result):
+        return True
+    with contextlib.suppress(UserError):
+        column = find_column(result, RETURNS if y is None else [y])
+        return not np.isnan(column).all()
+    return False
 
 
 def group_curves(found):
