@@ -10,6 +10,7 @@ import pytest
 from annotated_types import MultipleOf
 from numpy.typing import ArrayLike
 
+from baselines import sac
 from baselines.common import arguments as arg
 from baselines.common import cli
 from baselines.common.declarations import (
@@ -170,6 +171,13 @@ def test_annotations_of_other_kinds_are_taken_and_constraints_are_not_ignored():
 def test_huge_integers_are_no_finite_numbers():
     with pytest.raises(UserValueError, match="share has to be a finite number"):
         check_arguments(example, {"share": 10**400})
+
+
+def test_argument_without_effect_because_of_another():
+    given = {"env": None, "network": "mlp", "target_entropy": -1.0}
+    assert not check_arguments(sac.learn, given).without_effect()
+    sentences = check_arguments(sac.learn, given | {"ent_coef": 0.2}).without_effect()
+    assert sentences == ["target_entropy is -1.0, which has no effect with ent_coef"]
 
 
 def test_arguments_without_effect():

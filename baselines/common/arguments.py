@@ -36,6 +36,12 @@ class Needs(NamedTuple):
     switch: str
 
 
+class NeedsNo(NamedTuple):
+    """Marks an argument that has no effect if another one, ``switch``, is on."""
+
+    switch: str
+
+
 class MayChange:
     """Marks an argument that may have another value when a run is resumed."""
 
@@ -284,6 +290,12 @@ ForeignEnv = Annotated[
 ]
 ForeignNetwork = Annotated[
     str | None, "network of your own that it was trained with, module:function"
+]
+ForeignValues = Annotated[
+    str | None, "values of your own that it was trained with, module:function"
+]
+ForeignReward = Annotated[
+    str | None, "reward of your own that it was trained with, module:function"
 ]
 
 # What off-policy algorithms share.

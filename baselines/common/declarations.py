@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import numpy as np
 from annotated_types import BaseMetadata, GroupedMetadata
 
-from baselines.common.arguments import Builder, MayChange, Needs, Part
+from baselines.common.arguments import Builder, MayChange, Needs, NeedsNo, Part
 from baselines.common.errors import (
     UserTypeError,
     UserValueError,
@@ -286,14 +286,20 @@ class Arguments(NamedTuple):
         return fixed | ({NOT_IN_FILE: left_out} if left_out else {})
 
     def without_effect(self) -> list:
-        """Returns a sentence for each argument that was set and whose switch is off."""
-        return [
-            f"{name} is {self.given[name]}, which has no effect without {needs.switch}"
-            for name, argument in self.declared.items()
-            if (needs := argument.marker(Needs))
-            and not self.given[needs.switch]
-            and self.given[name] != argument.default
-        ]
+        """Returns a sentence for each argument that was set and changes nothing."""
+        sentences = []
+        for name, argument in self.declared.items():
+            needs, needs_no = argument.marker(Needs), argument.marker(NeedsNo)
+            if needs and not self.given[needs.switch]:
+                why = f"without {needs.switch}"
+            elif needs_no and self.given[needs_no.switch]:
+                why = f"with {needs_no.switch}"
+            else:
+                continue
+            if self.given[name] != argument.default:
+                value = self.given[name]
+                sentences.append(f"{name} is {value}, which has no effect {why}")
+        return sentences
 
 
 def check_arguments(fn, given) -> Arguments:

@@ -59,8 +59,9 @@ def learn(
     ] = None,
     target_entropy: Annotated[
         float | None,
-        "entropy, in nats, that a learned temperature aims at; None for minus the "
-        "number of a step's actions, measured in half widths of their ranges",
+        arg.NeedsNo("ent_coef"),
+        "entropy in nats that a learned temperature aims at; None for minus the "
+        "number of actions, measured in half widths of their ranges",
     ] = None,
     buffer_size: arg.BufferSize = 1_000_000,
     batch_size: arg.BatchSize = 256,
@@ -110,9 +111,8 @@ def learn(
         batch, noise = slices
         next_actions, neglogps = sample(batch.next_obs, noise[0])
         next_values = target.values(batch.next_obs, next_actions)
-        alpha = ops.exp(log_alpha)
         targets = sac_targets(
-            next_values, neglogps, alpha, batch.returns, batch.discounts
+            next_values, neglogps, ops.exp(log_alpha), batch.returns, batch.discounts
         )
         errors = model.values(batch.obs, batch.actions) - targets
         loss = 0.5 * ops.sum(ops.mean(batch.weights * ops.square(errors), axis=1))
