@@ -27,6 +27,7 @@ from baselines.common.vec_env import (
     VecMonitor,
 )
 from baselines.common.vec_env.vec_frame_stack import count_stacked
+from baselines.common.vec_env.vec_normalize import VecNormalize
 from baselines.dqn.dqn import dqn_loss, learn, q_targets
 
 SCALARS = ScalarValues()
@@ -388,6 +389,7 @@ def test_what_changes_stacks_hides_them():
     assert count_stacked(env) == 4
     assert count_stacked(VecMonitor(env)) == 4
     assert count_stacked(Darker(env)) == 1
+    assert count_stacked(VecNormalize(env, ob=False)) == 4
     env.close()
 
 
@@ -432,6 +434,52 @@ def test_best_weights_are_kept_in_a_folder_and_returned(tmp_path):
     for name, value in weights[best].items():
         np.testing.assert_array_equal(kept[name], value)
         np.testing.assert_array_equal(model.named_variables[name].numpy(), value)
+
+
+RANDOMLY = dict(network="mlp", seed=0, total_timesteps=10**5, train_freq=20)
+RANDOMLY |= dict(exploration_final_eps=1.0)
+
+
+def assert_weights(model, expected):
+    for name, value in expected.items():
+        np.testing.assert_array_equal(model.named_variables[name].numpy(), value)
+
+
+def test_best_weights_between_two_looks_are_returned_if_training_stops_there():
+    looks, last = [], {}
+
+    def callback(names, _):
+        episodes, steps = names["run"].episodes, names["num_timesteps"]
+        if episodes.count >= 100 and steps % 400 == 0:
+            looks.append(episodes.mean("r"))
+        if looks and episodes.mean("r") > max(looks):
+            last.update(names["model"].get_state()["variables"])
+        return bool(last)
+
+    model = learn(env=cartpoles(4), checkpoint_freq=400, callback=callback, **RANDOMLY)
+    assert_weights(model, last)
+
+
+def test_weights_that_met_stop_at_in_an_evaluation_are_returned():
+    means, last = [], {}
+
+    def callback(names, _):
+        if names["num_timesteps"] % 100 == 0:
+            means.append(names["run"].episodes.mean("r"))
+            last.update(names["model"].get_state()["variables"])
+
+    model = learn(
+        env=cartpoles(4),
+        eval_env=cartpoles(),
+        checkpoint_freq=100,
+        eval_interval=4000,
+        eval_episodes=1,
+        stop_at=0.0,
+        callback=callback,
+        **RANDOMLY,
+    )
+    assert means[-1] < max(means[30:])
+    assert_weights(model, last)
 
 
 def test_weights_before_training_are_never_the_best():

@@ -257,6 +257,10 @@ def learn(
                 run.stop = callback(locals() | old_names(run), globals())
     model.epsilon = None
     if total_timesteps:
-        best.restore()
+        if checkpoint_freq and last_metrics.values:
+            best.update_best(run.episodes)
+        # Which an evaluation that met stop_at has not seen.
+        if not (run.stop and run.evaluation):
+            best.restore()
         warn_if_no_row(run, print_freq)
     return model
