@@ -3,11 +3,10 @@
 import json as json_text
 from typing import Annotated
 
-import baselines
 from baselines.common import arguments as arg
 from baselines.common import cli
 from baselines.common.evaluation import check_results, evaluate, summary
-from baselines.common.loading import find_env
+from baselines.common.loading import find_env, load_given
 
 
 def evaluate_run(
@@ -22,12 +21,14 @@ def evaluate_run(
     alg: arg.ForeignAlgorithm = None,
     env: arg.ForeignEnv = None,
     network: arg.ForeignNetwork = None,
+    values: arg.ForeignValues = None,
+    reward: arg.ForeignReward = None,
 ):
     """Plays full episodes with a trained model and prints their raw scores."""
     check_results(episodes, "episodes")
     trained_env = find_env(path, env)
-    given = {"alg": alg, "network": network, "seed": seed}
-    model = baselines.load(path, **{k: v for k, v in given.items() if v is not None})
+    code = dict(alg=alg, network=network, values=values, reward=reward)
+    model = load_given(path, **code, seed=seed)
     with trained_env.make(min(num_env, episodes), seed) as vec_env:
         model.check_spaces(vec_env)
         found = summary(evaluate(model, vec_env, episodes, deterministic))

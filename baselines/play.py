@@ -9,12 +9,11 @@ import os
 import sys
 from typing import Annotated
 
-import baselines
 from baselines.common import arguments as arg
 from baselines.common import cli, mpi
 from baselines.common.errors import UserValueError
 from baselines.common.evaluation import play_steps
-from baselines.common.loading import find_env
+from baselines.common.loading import find_env, load_given
 from baselines.common.vec_env.vec_env import VecEnvWrapper
 from baselines.common.vec_env.vec_video_recorder import draw
 from baselines.common.video import Video, check_video
@@ -35,6 +34,8 @@ def play_run(
     alg: arg.ForeignAlgorithm = None,
     env: arg.ForeignEnv = None,
     network: arg.ForeignNetwork = None,
+    values: arg.ForeignValues = None,
+    reward: arg.ForeignReward = None,
 ):
     """Lets a trained model play, and prints the raw score of each episode."""
     trained_env = find_env(path, env)
@@ -42,8 +43,8 @@ def play_run(
         check_can_play(trained_env.env_type)
     else:
         check_video(video)
-    given = {"alg": alg, "network": network, "seed": seed}
-    model = baselines.load(path, **{k: v for k, v in given.items() if v is not None})
+    code = dict(alg=alg, network=network, values=values, reward=reward)
+    model = load_given(path, **code, seed=seed)
     render_mode = "human" if video is None else "rgb_array"
     with trained_env.make(1, seed, render_mode) as vec_env:
         model.check_spaces(vec_env)

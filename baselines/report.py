@@ -264,14 +264,14 @@ def commands(run, config) -> list:
         return [plot_it]
     ranks = config.get("ranks", 1)
     launcher = ["mpiexec", "-n", str(ranks)] if ranks > 1 else []
-    resume = [*launcher, *python, "baselines.run", f"--resume={folder}"]
+    own = foreign_code(config)
+    resume = [*launcher, *python, "baselines.run", f"--resume={folder}", *own]
     if run.state == "stopped":
         return [("Start again", resume), plot_it]
     resumed = "Resume", resume
     if run.state == "finished":
         steps = f"--num_timesteps={2 * run.total_timesteps}"
         resumed = "Train longer", [*resume, steps]
-    own = foreign_code(config["arguments"])
     return [
         *([] if config.get("command", "") is None else [resumed]),
         ("Evaluate", [*python, "baselines.evaluate", folder, *own]),

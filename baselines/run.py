@@ -178,7 +178,7 @@ def write_report(folder) -> None:
 def print_next_steps(settings, model_path) -> None:
     """Prints where things are, and those commands to continue that can work."""
     python = shlex.quote(sys.executable)
-    own = foreign_code(settings.arguments)
+    own = foreign_code(settings.config)
     place = shlex.join([logger.get_dir(), *own])
     resume = command_line([f"--resume={logger.get_dir()}", *own])
     resume = resume.replace("python", python, 1)

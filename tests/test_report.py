@@ -141,15 +141,10 @@ def test_commands_of_a_run_with_code_of_ones_own():
     config = result.metadata | {"ranks": 2}
     resume, evaluate, *_ = commands(stopped._replace(state="resumable"), config)
     folder = str(Path("log").absolute())
-    assert resume == (
-        "Resume",
-        ["mpiexec", "-n", "2", "python", "-m", "baselines.run", f"--resume={folder}"],
-    )
-    assert evaluate[1][4:] == [
-        "--alg=my_pkg.my_alg",
-        "--env=my_envs:Sign-v0",
-        "--network=my:wide",
-    ]
+    flags = ["--alg=my_pkg.my_alg", "--env=my_envs:Sign-v0", "--network=my:wide"]
+    start = ["mpiexec", "-n", "2", "python", "-m", "baselines.run"]
+    assert resume == ("Resume", [*start, f"--resume={folder}", *flags])
+    assert evaluate[1][4:] == flags
 
 
 def test_runs_side_by_side():

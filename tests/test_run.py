@@ -145,7 +145,7 @@ def test_atari_has_16_environments_whatever_the_machine(monkeypatch):
     assert (settings.num_env, settings.env_type) == (16, "atari")
 
 
-def test_a_preset_may_set_arguments_of_its_parts(empty_folder, monkeypatch):
+def test_preset_sets_arguments_of_its_parts_and_has_defaults(empty_folder, monkeypatch):
     folder = empty_folder / "my_c51"
     folder.mkdir()
     (folder / "__init__.py").write_text("")
@@ -153,13 +153,38 @@ def test_a_preset_may_set_arguments_of_its_parts(empty_folder, monkeypatch):
         "from baselines.common.algorithm import preset\n"
         "from baselines.common.values import categorical\n"
         "from baselines.dqn import dqn\n"
-        "learn = preset(dqn.learn, values=categorical, atoms=21)\n"
+        "learn = preset(dqn.learn, values=categorical, atoms=21, train_freq=2)\n"
     )
     monkeypatch.syspath_prepend(str(empty_folder.parent))
     alg = f"--alg={empty_folder.name}.my_c51"
     settings = parse([alg, "--env=CartPole-v1", "--v_max=5"]).learn_arguments
     assert settings["values"] == "baselines.common.values:categorical"
     assert (settings["atoms"], settings["v_max"]) == (21, 5.0)
+    # Without a defaults.py of its own it has dqn's, but for what it sets.
+    settings = parse([alg, "--env=PongNoFrameskip-v4"])
+    assert settings.num_env == 8 and settings.learn_arguments["lr"] == 1e-4
+    assert settings.learn_arguments["train_freq"] == 2
+
+
+def test_other_names_of_arguments_take_no_defaults_of_the_base(
+    empty_folder, monkeypatch
+):
+    folder = empty_folder / "my_ppo"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("")
+    (folder / "my_ppo.py").write_text(
+        "from baselines.common import arguments as arg\n"
+        "from baselines.common.algorithm import algorithm\n"
+        "from baselines.ppo2 import ppo2\n"
+        "@algorithm(preset_of=ppo2.learn)\n"
+        "def learn(run, *, env: arg.Env, network: arg.Network, seed: arg.Seed = None,\n"
+        "          total_timesteps: arg.Timesteps = 100, steps: arg.Count = 9):\n"
+        "    pass\n"
+    )
+    monkeypatch.syspath_prepend(str(empty_folder.parent))
+    alg = f"--alg={empty_folder.name}.my_ppo"
+    settings = parse([alg, "--env=PongNoFrameskip-v4"])
+    assert settings.num_env == 1 and settings.learn_arguments["steps"] == 9
 
 
 def test_unknown_key_in_defaults_is_refused(monkeypatch):

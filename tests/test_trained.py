@@ -202,10 +202,44 @@ def test_spaces_survive_a_file(space):
     assert found == space and str(found) == str(space)
 
 
-def test_huge_space_in_a_file_is_refused():
-    space = {"kind": "Box", "shape": [10**6] * 3, "dtype": "f4", "low": 0, "high": 1}
+@pytest.mark.parametrize(
+    "change", [dict(shape=[10**6] * 3), dict(high=1e300), dict(dtype="9" * 5000)]
+)
+def test_space_that_cannot_be_is_refused(change):
+    space = {"kind": "Box", "shape": [2], "dtype": "f4", "low": 0, "high": 1} | change
     with pytest.raises(UserValueError, match="does not describe a space"):
         space_from_json(space)
+
+
+REWARDS = """
+class Halves:
+    variables = ()
+
+    def begin(self):
+        pass
+
+    def __call__(self, rollout):
+        return 0.5 * rollout.rewards, {}
+
+
+def halves(run, policy, /):
+    return Halves()
+"""
+
+
+def test_model_trained_by_a_reward_of_ones_own(tmp_path, monkeypatch, capsys):
+    (tmp_path / "my_rewards_1.py").write_text(REWARDS)
+    monkeypatch.syspath_prepend(tmp_path)
+    words = "--alg=trpo --env=CartPole-v1 --num_timesteps=24 --timesteps_per_batch=12"
+    own = "--reward=my_rewards_1:halves"
+    run.main([*words.split(), own, f"--log_path={tmp_path / 'log'}"])
+    out = capsys.readouterr().out
+    assert out.count(own) == 4  # to train longer, start again, evaluate, play
+    with pytest.raises(SystemExit):
+        evaluate.main([str(tmp_path / "log"), "--episodes=1"])
+    assert own in capsys.readouterr().err
+    evaluate.main([str(tmp_path / "log"), "--episodes=1", own])
+    assert "of 1 episodes" in capsys.readouterr().out
 
 
 def test_environment_that_is_not_drawn(monkeypatch, tmp_path, capsys):
@@ -269,7 +303,7 @@ def test_evaluate_prints_scores(trained, capsys):
     ("words", "message"),
     [
         (["nowhere"], "no log folder and no saved model at nowhere"),
-        (["."], "no config.json beside . that names an environment; give env"),
+        (["."], "no config.json beside . that names an environment; give --env"),
         (["{}", "--episodes=0"], "episodes has to be at least 1, received 0"),
         (["{}", "--episods=5"], "unknown argument --episods; did you mean"),
         (["{}", "--env=CartPole-v9"], "unknown environment 'CartPole-v9'"),

@@ -14,6 +14,7 @@ from baselines.common.saving.json_values import read_json
 
 FORMAT = 6
 VERSIONS_OF = "tensorflow", "keras", "gymnasium", "ale-py", "stable-retro", "numpy"
+CODE = "alg", "env", "network", "values", "reward"  # arguments that name code
 KEYS = {  # beside format and arguments
     "settings": dict,
     "ranks": int,
@@ -106,16 +107,18 @@ def is_config(config, own) -> bool:
     )
 
 
-def foreign_code(arguments) -> list:
+def foreign_code(config) -> list:
     """Returns the flags that name code outside this package again.
 
     Args:
-        arguments: of ``baselines.run``, by name.
+        config: what ``make_config`` made.
     """
+    stored = config.get("settings", {}) | config["arguments"]
     return [
-        f"--{name}={arguments[name]}"
-        for name in ("alg", "env", "network")
-        if is_foreign(name, arguments[name])
+        f"--{name}={value}"
+        for name in CODE
+        if is_foreign(name, value := stored.get(name))
+        and not str(value).startswith("baselines.")  # as presets name their parts
     ]
 
 

@@ -70,6 +70,11 @@ def load(path, **given):
     return learn(env=env, **{**arguments, **given}, total_timesteps=0, load_path=path)
 
 
+def load_given(path, **given):
+    """Returns what ``load`` does, with those arguments that are not None."""
+    return load(path, **{k: v for k, v in given.items() if v is not None})
+
+
 def check_metadata(path, tensors, learn, arguments, left_out) -> None:
     """Raises UserValueError for what no file says of the model that is in it.
 
@@ -190,12 +195,13 @@ def find_env(path, env=None) -> TrainedEnv:
     folder = next((x for x in places if os.path.isfile(f"{x}/config.json")), None)
     if folder is None and env is None:
         raise UserFileError(
-            f"there is no config.json beside {path} that names an environment; give env"
+            f"there is no config.json beside {path} that names an environment; give "
+            "--env"
         )
     settings = read_config(folder, OWN)["arguments"] if folder else {}
     if env is None and settings["env"] is None:
         raise UserFileError(
-            f"{folder}/config.json names no environment, as Python made it; give env"
+            f"{folder}/config.json names no environment, as Python made it; give --env"
         )
     if env is None and ":" in settings["env"]:
         raise foreign(path, "env", settings["env"])

@@ -12,6 +12,7 @@ from baselines.common.arguments import Part, WrittenPath
 from baselines.common.config import (
     add_start,
     command_line,
+    foreign_code,
     is_foreign,
     read_config,
 )
@@ -43,7 +44,7 @@ def parse_resume(given, words, argv) -> Settings:
     settings = Settings(**config["arguments"])
     settings.learn_arguments = dict(config["settings"])
     stored = config["settings"] | config["arguments"]
-    check_named_again(stored, given, argv, ("alg", "env"))
+    check_named_again(config, given, argv, ("alg", "env"))
     settings.learn = import_learn(find_algorithm(settings.alg))
     settings.spec = find_spec(settings.env)
     declared = declared_arguments(settings.learn)
@@ -62,7 +63,7 @@ def parse_resume(given, words, argv) -> Settings:
         )
     preset = settings.learn.settings  # of an algorithm that was named
     own = [name for name in parts if stored.get(name) != preset.get(name)]
-    check_named_again(stored, again, argv, own)
+    check_named_again(config, again, argv, own)
     settings.save_path = path_to_write("save_path", stored, again)
     for name in paths:
         settings.learn_arguments[name] = path_to_write(name, stored, again)
@@ -77,15 +78,16 @@ def parse_resume(given, words, argv) -> Settings:
     return settings
 
 
-def check_named_again(stored, again, argv, names) -> None:
+def check_named_again(config, again, argv, names) -> None:
     """Raises UserValueError unless code is named as in the run to resume.
 
     Args:
-        stored: settings of the run, by name.
+        config: of the run.
         again: those of the command line.
         argv: all of it.
         names: of the settings to check.
     """
+    stored = config["settings"] | config["arguments"]
     for name in names:
         found, expected = stored.get(name), again.get(name)
         if expected not in (None, found):
@@ -94,7 +96,8 @@ def check_named_again(stored, again, argv, names) -> None:
                 f"{expected}"
             )
         if expected is None and is_foreign(name, found):
-            command = command_line([*argv, f"--{name}={found}"])
+            flags = dict.fromkeys([f"--{name}={found}", *foreign_code(config)])
+            command = command_line([*argv, *(x for x in flags if x not in argv)])
             raise UserValueError(
                 f"cannot resume {again['resume']}: its {name} is {found}, which is "
                 "code outside this package; to have it imported, name it again: "

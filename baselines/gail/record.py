@@ -5,12 +5,11 @@ from typing import Annotated
 
 import numpy as np
 
-import baselines
 from baselines.common import arguments as arg
 from baselines.common import cli
 from baselines.common.errors import UserFileError
 from baselines.common.evaluation import check_results, evaluate, summary
-from baselines.common.loading import find_env
+from baselines.common.loading import find_env, load_given
 from baselines.common.saving.files import check_writable
 from baselines.common.vec_env import clip_actions
 from baselines.common.vec_env.vec_env import VecEnvWrapper
@@ -30,6 +29,8 @@ def record(
     alg: arg.ForeignAlgorithm = None,
     env: arg.ForeignEnv = None,
     network: arg.ForeignNetwork = None,
+    values: arg.ForeignValues = None,
+    reward: arg.ForeignReward = None,
 ):
     """Plays full episodes with a trained model and writes them for gail."""
     check_results(episodes, "episodes")
@@ -42,8 +43,8 @@ def record(
             f"there is a file {output} already; remove it, or give another --output"
         )
     check_writable(*os.path.split(output))
-    given = {"alg": alg, "network": network, "seed": seed}
-    model = baselines.load(path, **{k: v for k, v in given.items() if v is not None})
+    code = dict(alg=alg, network=network, values=values, reward=reward)
+    model = load_given(path, **code, seed=seed)
     with RecordingVecEnv(trained_env.make(1, seed)) as vec_env:
         model.check_spaces(vec_env)
         results = evaluate(model, vec_env, episodes, deterministic)
