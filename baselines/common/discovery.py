@@ -50,10 +50,19 @@ def find_algorithm(alg) -> str:
 
 
 def find_defaults(module, env_type) -> dict:
-    """Returns what the algorithm's defaults.py says of an environment type."""
+    """Returns what the algorithm's defaults.py says of an environment type.
+
+    A preset without such a file, with the arguments of its base, has what that of
+    its base says, but for what the preset sets itself.
+    """
     name = f"{module.rpartition('.')[0]}.defaults"
     if importlib.util.find_spec(name) is None:
-        return {}
+        learn = import_learn(module)
+        base = getattr(learn, "preset_of", None)
+        if base is None or base.declared.keys() != learn.declared.keys():
+            return {}
+        found = find_defaults(base.__module__, env_type)
+        return {k: v for k, v in found.items() if k not in learn.settings}
     return getattr(import_named(name, f"algorithm {module!r}"), env_type, dict)()
 
 
