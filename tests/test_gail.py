@@ -180,6 +180,13 @@ def test_expert_data_that_do_not_fit(changes, message):
         read_expert("bad.npz", BOX, TWO, episodes=3)
 
 
+def test_expert_data_that_do_not_fit_into_memory_are_refused(monkeypatch):
+    np.savez_compressed("zeros.npz", obs=np.zeros((10**5, 3)))
+    monkeypatch.setattr("baselines.common.machine.available_memory", lambda: 10**6)
+    with pytest.raises(UserValueError, match="zeros.npz needs .* give a smaller file"):
+        read_expert("zeros.npz", BOX, TWO)
+
+
 def test_files_that_are_no_expert_data():
     with pytest.raises(UserFileError, match="no expert data at missing.npz; python -m"):
         read_expert("missing.npz", BOX, TWO)
@@ -296,7 +303,10 @@ def test_without_expert_data():
     with pytest.raises(UserFileError, match="no expert data at missing.npz"):
         gail.learn(**arguments, expert_path="missing.npz")
     assert not Path("log/progress.csv").exists()
-    gail.learn(**arguments | {"total_timesteps": 0}, expert_path="missing.npz")
+    untrained = arguments | {"total_timesteps": 0, "expert_path": "missing.npz"}
+    gail.learn(**untrained)
+    with pytest.raises(UserValueError, match="pretrained begins training"):
+        gail.learn(**untrained, pretrained=True)
 
 
 def test_recurrent_policies_are_not_cloned():

@@ -19,6 +19,7 @@ import numpy as np
 from gymnasium import spaces
 
 from baselines.common.errors import UserFileError, UserValueError, first_line
+from baselines.common.machine import check_memory
 from baselines.common.saving.files import replace_file
 from baselines.common.vec_env import clip_actions
 
@@ -77,7 +78,7 @@ def read_expert(path, observation_space, action_space, episodes=None) -> Expert:
     Raises:
         UserFileError: if it cannot be read.
         UserValueError: if it is damaged, has pickles, has transitions of another
-            environment, or fewer episodes.
+            environment, fewer episodes, or more than memory can hold.
     """
     path = os.path.expanduser(path)
     found = read_arrays(path)
@@ -98,8 +99,14 @@ def read_arrays(path) -> dict:
     try:
         if not zipfile.is_zipfile(path):
             raise ValueError("it is no archive")
+        with zipfile.ZipFile(path) as archive:
+            # A small file can hold large arrays of zeros.
+            size = sum(info.file_size for info in archive.infolist())
+        check_memory(f"reading the expert data {path}", size, "file")
         with np.load(path, allow_pickle=False) as file:
             return {name: file[name] for name in Expert._fields if name in file}
+    except UserValueError:
+        raise
     except DAMAGE as error:
         if "allow_pickle" in str(error):
             raise UserValueError(f"the expert data {path} {PICKLED}") from None

@@ -73,6 +73,11 @@ def adversary(
 ):
     """Rewards for what an adversary takes for the expert's."""
     if not run.total_timesteps:
+        if pretrained and run.load_path is None:
+            raise UserValueError(
+                "pretrained begins training, and total_timesteps is 0: give 1 for "
+                "behaviour cloning and one update"
+            )
         return environment(run, policy)  # The expert is for training alone.
     if pretrained and policy.initial_state is not None:
         raise UserValueError(
