@@ -178,6 +178,9 @@ def test_gae():
         [4, 4, 4],
     ]
     np.testing.assert_allclose(advantages, expected)
+    # A user's rewards may be of another type than what is trained on.
+    doubles = gae(rewards.astype(float), dones, values, next_values, 0.5, 0.5)
+    assert doubles.dtype == np.float32
 
 
 def test_gae_with_lambda_1_is_n_step_returns_less_values():
@@ -190,10 +193,16 @@ def test_gae_with_lambda_1_is_n_step_returns_less_values():
     np.testing.assert_allclose(advantages, returns - values, atol=1e-5)
 
 
-def test_ppo2_loss():
+# Values clipped to 1.3 and 1.7, max(1, .49) and max(4, 5.29); or as they are.
+@pytest.mark.parametrize(("clip_values", "squares"), [(True, 1 + 5.29), (False, 1 + 4)])
+def test_ppo2_loss(clip_values, squares):
     def loss(*batch):
         return ppo2_loss(
-            *batch, distribution=Categorical(spaces.Discrete(2)), c_v=0.5, c_e=0.1
+            *batch,
+            distribution=Categorical(spaces.Discrete(2)),
+            c_v=0.5,
+            c_e=0.1,
+            clip_values=clip_values,
         )
 
     batch = (
@@ -208,8 +217,7 @@ def test_ppo2_loss():
     )
     # max(1/2, 4/5) and max(-2, -6/5)
     policy_loss = (0.8 - 1.2) / 2
-    # Values clipped to 1.3 and 1.7: max(1, .49) and max(4, 5.29)
-    value_loss = 0.5 * (1 + 5.29) / 2
+    value_loss = 0.5 * squares / 2
     entropy = (math.log(4) / 4 + 3 / 4 * math.log(4 / 3) + LOG_2) / 2
     for fn in compiled_and_plain(loss):
         total, metrics = fn(*batch)

@@ -49,7 +49,7 @@ def gae(rewards, dones, values, next_values, gamma, lam):
         lam: λ, from 0 (one-step errors) to 1 (full returns)
     """
     deltas = rewards + gamma * next_values - values
-    advantages = np.empty_like(deltas)
+    advantages = np.empty_like(values)
     following = 0.0
     for t in reversed(range(len(rewards))):
         following = deltas[t] + gamma * lam * np.where(dones[t], 0, following)
