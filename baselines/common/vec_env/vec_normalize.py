@@ -45,6 +45,7 @@ class VecNormalize(VecEnvWrapper):
         if ob:
             space = spaces.Box(-clipob, clipob, space.shape, np.float32)
         super().__init__(venv, observation_space=space)
+        self.keeps_observations = not ob
         self.ob_rms = RunningMoments(space.shape) if ob else None
         self.ret_rms = RunningMoments() if ret else None
         self.clipob = clipob
