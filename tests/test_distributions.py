@@ -101,3 +101,14 @@ def test_deterministic_actions():
     distribution = Deterministic(spaces.Box(-1, 3, (1,)))
     # 1 + 2 tanh 1
     np.testing.assert_allclose(distribution.mode(floats([1.0])), [[2.523188]], 1e-6)
+
+
+def test_variables_of_a_gaussian_head_keep_their_order():
+    """By which saved models name them."""
+    head = DiagGaussian(spaces.Box(-1, 1, (2,))).head()
+    head(np.zeros((1, 3), np.float32))
+    assert [(x.name, x.shape) for x in head.variables] == [
+        ("logstd", (2,)),
+        ("kernel", (3, 2)),
+        ("bias", (2,)),
+    ]

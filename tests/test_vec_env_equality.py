@@ -105,7 +105,7 @@ def test_workers_play_the_games_that_one_process_plays():
         for info in infos
         if "episode" in info
     ]
-    assert lengths == [20] * 15  # A reset in a game goes on with it.
+    assert lengths == [20] * 10  # A reset in a game begins another.
 
 
 def test_gymnasium_vector_env_equals_dummy():

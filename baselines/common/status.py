@@ -99,10 +99,12 @@ def begin_status(name, env, first_timestep, total_timesteps) -> Status:
     spec = getattr(env, "spec", None)
     where = type(env.unwrapped).__name__ if spec is None else spec.id
     on_gpu = keras.distribution.list_devices("gpu")
-    device = "a GPU" if on_gpu else f"{mpi.available_cores()} CPU cores"
+    count = env.num_envs if mpi.size == 1 else f"{mpi.size} x {env.num_envs}"
+    cores = mpi.available_cores()
+    device = "a GPU" if on_gpu else f"{cores} CPU core{'s' if cores > 1 else ''}"
     logger.log(
-        f"training {name} for {total_timesteps:,} agent steps in {env.num_envs} "
-        f"{where} on {device}; log folder: {logger.get_dir()}"
+        f"training {name} for {total_timesteps:,} agent steps in {count} {where} "
+        f"on {device}; log folder: {logger.get_dir()}"
     )
     name = f"{name} {where.removesuffix('NoFrameskip-v4')}"
     return Status(name, first_timestep, total_timesteps)

@@ -6,7 +6,7 @@ the environment; all others are arguments of ``learn()`` or of the network.
 
 
 def atari():
-    # OpenAI Baselines' trpo_mpi/defaults.py. It had one environment for each core.
+    # OpenAI Baselines' trpo_mpi/defaults.py, with which it had one environment.
     return dict(
         env=dict(num_env=8),
         network="cnn_small",
