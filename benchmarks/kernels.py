@@ -1,10 +1,11 @@
 """What the parts of an update cost, beside other ways to compute them.
 
-``python -m benchmarks.kernels`` prints milliseconds, medians of calls made in turn, for
-several batches of frames: a whole update of the Nature network by A2C's loss in each
-precision and with other optimisers; the first convolution, also on blocks of 4 x 4
-pixels; the gradient of the largest dense layer's input, also with the product
-transposed.
+``python -m benchmarks.kernels`` prints two tables of milliseconds, medians of calls
+made in turn. The first, for several batches of frames: a whole update of the Nature
+network by A2C's loss in each precision and with other optimisers; the first
+convolution, also on blocks of 4 x 4 pixels; the gradient of the largest dense layer's
+input, also with the product transposed. The second has each product of an update of 256
+frames in either precision, beside the product of two large matrices.
 """
 
 import statistics
@@ -29,6 +30,11 @@ from benchmarks.tables import markdown
 BATCHES = 16, 32, 80, 256
 CALLS = 30
 FRAMES = spaces.Box(0, 255, (84, 84, 4), np.uint8)
+CONVOLUTIONS = {  # height, channels, filters, kernel size, stride
+    "first convolution": (84, 4, 32, 8, 4),
+    "second convolution": (20, 32, 64, 4, 2),
+    "third convolution": (9, 64, 64, 3, 1),
+}
 
 
 def medians(functions) -> dict:
@@ -137,6 +143,78 @@ def dense_gradients(batch, rng) -> dict:
     }
 
 
+def products(batch, rng, dtype):
+    """Returns functions for the products of an update, and their GFLOP, by name."""
+
+    def numbers(*shape):
+        return tf.cast(rng.standard_normal(shape, np.float32), dtype)
+
+    found = {}
+
+    def add(name, flop, **functions):
+        for what, function in functions.items():
+            label = f"{name}, {what.replace('_', ' ')}"
+            found[label] = backend.compile(function, []), 1e-9 * flop
+
+    for name, (height, channels, filters, size, stride) in CONVOLUTIONS.items():
+        side = (height - size) // stride + 1
+        images = numbers(batch, height, height, channels)
+        kernel = numbers(size, size, channels, filters)
+        errors = numbers(batch, side, side, filters)
+        how = dict(strides=[1, stride, stride, 1], padding="VALID")
+
+        def output(x=images, w=kernel, how=how):
+            return tf.nn.conv2d(x, w, **how)
+
+        def gradient_of_input(x=images, w=kernel, e=errors, how=how):
+            return tf.raw_ops.Conv2DBackpropInput(
+                input_sizes=x.shape, filter=w, out_backprop=e, **how
+            )
+
+        def gradient_of_weights(x=images, w=kernel, e=errors, how=how):
+            return tf.raw_ops.Conv2DBackpropFilter(
+                input=x, filter_sizes=w.shape, out_backprop=e, **how
+            )
+
+        functions = dict(output=output, gradient_of_weights=gradient_of_weights)
+        if name != "first convolution":
+            functions["gradient_of_input"] = gradient_of_input
+        flop = 2 * batch * side**2 * filters * size**2 * channels
+        add(name, flop, **functions)
+    features, weights, errors = (
+        numbers(*shape) for shape in ((batch, 3136), (3136, 512), (batch, 512))
+    )
+    add(
+        "dense layer",
+        2 * batch * 3136 * 512,
+        output=lambda: tf.matmul(features, weights),
+        gradient_of_input=lambda: tf.matmul(errors, weights, transpose_b=True),
+        gradient_of_weights=lambda: tf.matmul(features, errors, transpose_a=True),
+    )
+    square = numbers(2048, 2048)
+    add("two matrices", 2 * 2048**3, product_of_2048=lambda: tf.matmul(square, square))
+    return found
+
+
+def print_products(batch, rng) -> None:
+    found = {dtype: products(batch, rng, dtype) for dtype in ("float32", "bfloat16")}
+    functions = {
+        (dtype, name): function
+        for dtype, of_dtype in found.items()
+        for name, (function, _) in of_dtype.items()
+    }
+    times = medians(functions)
+    rows = []
+    for name, (_, gflop) in found["float32"].items():
+        row = [name, f"{gflop:.2f}"]
+        for dtype in found:
+            ms = times[dtype, name]
+            row += [f"{ms:.1f}", f"{1e3 * gflop / ms:.0f}"]
+        rows.append(row)
+    columns = ["float32, ms", "GFLOP/s", "bfloat16, ms", "GFLOP/s"]
+    print(markdown([f"{batch} frames", "GFLOP", *columns], rows), end="")
+
+
 def main():
     rng = np.random.default_rng(0)
     columns = {}
@@ -149,7 +227,8 @@ def main():
         [name, *(f"{columns[batch][name]:.1f}" for batch in BATCHES)]
         for name in columns[BATCHES[0]]
     ]
-    print(markdown(["ms, of a batch of", *map(str, BATCHES)], rows), end="")
+    print(markdown(["ms, of a batch of", *map(str, BATCHES)], rows))
+    print_products(BATCHES[-1], rng)
 
 
 if __name__ == "__main__":
