@@ -12,7 +12,7 @@ from test_on_policy import cartpoles
 
 from baselines import logger, trpo
 from baselines.common.distributions import make_distribution
-from baselines.common.errors import DivergedError
+from baselines.common.errors import DivergedError, UserError
 from baselines.common.policies import Policy
 from baselines.common.trust_region import (
     conjugate_gradient,
@@ -210,6 +210,37 @@ def test_rewards_are_a_part(log_folder):
     assert Counted.made[-1].begun == 0
     scores = [float(row["eprewmean"]) for row in read_rows(log_folder)]
     assert scores[-1] > 13  # of CartPole
+
+
+class OfOneStep:
+    variables = ()
+
+    def begin(self):
+        pass
+
+    def __call__(self, rollout):
+        return rollout.rewards[0], {}
+
+
+@pytest.mark.parametrize(
+    ("made", "message"),
+    [
+        (None, "has to return an object with begin, returned None"),
+        (OfOneStep(), r"\[T, N\], \(32, 2\), received an array of shape \(2,\)"),
+    ],
+)
+def test_rewards_that_do_not_fit_are_refused(made, message):
+    def reward(run, policy, /):
+        return made
+
+    with pytest.raises(UserError, match=message):
+        trpo.learn(
+            env=cartpoles(),
+            network="mlp",
+            reward=reward,
+            timesteps_per_batch=64,
+            total_timesteps=64,
+        )
 
 
 def test_value_loss_trains_no_part_of_the_policy():

@@ -64,10 +64,12 @@ class Part(NamedTuple):
     Args:
         kind: what the function builds, in a word for messages.
         module: where the functions are that need no more than a name.
+        attributes: of what the function builds; "or" is between alternatives.
     """
 
     kind: str
     module: str
+    attributes: tuple = ()
 
     def known(self) -> dict:
         """Returns the functions that the module defines, by name."""
@@ -124,7 +126,7 @@ class Builder:
     """
 
     def __init__(self, part, value, keywords):
-        self.kind = part.kind
+        self.kind, self.attributes = part.kind, part.attributes
         self.value = value
         self.build = functools.partial(part.find(value), **keywords)
         self.context = contextlib.nullcontext  # in which it is built
@@ -135,13 +137,20 @@ class Builder:
     def __call__(self, *given):
         try:
             with self.context():
-                return self.build(*given)
+                built = self.build(*given)
         except UserError:
             raise
         except Exception as error:
             raise UserValueError(
                 f"the {self.kind} {self} cannot be built: {first_line(error)}"
             ) from error
+        for names in self.attributes:
+            if not any(hasattr(built, name) for name in names.split(" or ")):
+                raise UserTypeError(
+                    f"the {self.kind} {self} has to return an object with {names}, "
+                    f"returned {built!r:.200}"
+                )
+        return built
 
 
 MOST = 10**15  # of anything: a million agent steps a second, for thirty years
@@ -182,7 +191,11 @@ Values = Annotated[
     "a function of common/values.py by its name, such as scalar or categorical, "
     "module:function, or in Python a function; its own arguments are taken as well",
 ]
-REWARD = Part("reward", "baselines.common.rewards")
+REWARD = Part(
+    "reward",
+    "baselines.common.rewards",
+    ("begin", "__call__", "get_state or variables"),
+)
 Reward = Annotated[
     str | Callable,
     REWARD,

@@ -9,6 +9,8 @@ last state after a time limit.
 import numpy as np
 from keras import ops
 
+from baselines.common.errors import UserValueError
+
 
 def n_step(rewards, dones, next_values, gamma):
     """Returns the n-step returns of a rollout, [T, N].
@@ -47,7 +49,15 @@ def gae(rewards, dones, values, next_values, gamma, lam):
         next_values: [T, N]
         gamma: discount of one agent step
         lam: λ, from 0 (one-step errors) to 1 (full returns)
+
+    Raises:
+        UserValueError: if rewards, which may be the user's, have another shape.
     """
+    if np.shape(rewards) != values.shape:
+        raise UserValueError(
+            f"rewards of a rollout have to be [T, N], {values.shape}, received an "
+            f"array of shape {np.shape(rewards)}"
+        )
     deltas = rewards + gamma * next_values - values
     advantages = np.empty_like(values)
     following = 0.0
