@@ -81,12 +81,17 @@ def studies() -> list:
                 continue
             command = f"{arguments} {PONG} --num_timesteps=6e5 --seed={seed}"
             found.append(Study(f"systems/{system}_seed_{seed}", command, None, 18.0))
+    fast = f"--alg=dqn {PONG} --num_timesteps=1e6 --n_step=3 --double_q=True"
+    fast += " --lr=2.5e-4 --exploration_fraction=0.05"
     for precision in ("bfloat16", "float32"):
-        for alg, steps in {"ppo2": 1_200_000, "dqn": 500_000}.items():
-            for seed in (0, 1):
-                command = f"--alg={alg} {PONG} --num_timesteps={steps} --seed={seed}"
-                command += f" --precision={precision}"
-                found.append(Study(f"precision/{alg}_{precision}_seed_{seed}", command))
+        for seed in (0, 1):
+            command = f"--alg=ppo2 {PONG} --num_timesteps=1200000 --seed={seed}"
+            command += f" --precision={precision}"
+            found.append(Study(f"precision/ppo2_{precision}_seed_{seed}", command))
+        for seed in (0, 1):
+            command = f"{fast} --seed={seed} --precision={precision}"
+            name = f"precision/dqn_{precision}_seed_{seed}"
+            found.append(Study(name, command, 500_000))
     command = f"--alg=acktr {PONG} --num_timesteps=1e7 --seed=0"
     found.append(Study("pong/acktr_seed_0", command, 2_000_000))
     command = f"--alg=acer {PONG} --num_timesteps=1e7 --seed=0"
