@@ -263,6 +263,24 @@ def test_large_batch_makes_one_step_of_those_due(large_batch, shape, optimizer_s
     assert int(names["optimizer"].iterations) == optimizer_steps
 
 
+def test_learning_rate_by_number_and_text():
+    def rates(lr):
+        found = []
+
+        def callback(names, _):
+            if "metrics" in names:
+                found.append(float(names["optimizer"].learning_rate))
+
+        settings = dict(total_timesteps=80, learning_starts=40, batch_size=5, seed=0)
+        learn(env=cartpoles(1), network="mlp", **settings, lr=lr, callback=callback)
+        return found
+
+    assert rates(2e-3) == pytest.approx([2e-3] * 40)
+    # By the fraction that was done before each step: 40/80 to 79/80.
+    falling = rates("linear:8e-3")
+    assert (falling[0], falling[-1]) == pytest.approx((4e-3, 1e-4))
+
+
 @pytest.mark.parametrize("double_q", [False, True])
 def test_trained_by_targets_of_the_target_network(double_q):
     settings = dict(total_timesteps=400, learning_starts=50, lr=1e-2, double_q=double_q)

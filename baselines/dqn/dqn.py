@@ -26,6 +26,7 @@ from baselines.common.off_policy import (
 )
 from baselines.common.optimizers import Adam
 from baselines.common.q_function import QFunction
+from baselines.common.schedules import make_schedule
 from baselines.common.updates import Step, make_update, move_towards
 
 
@@ -79,7 +80,7 @@ def learn(
     env: arg.Env,
     network: arg.Network,
     seed: arg.Seed = None,
-    lr: Annotated[arg.NonNegative, "learning rate of Adam"] = 5e-4,
+    lr: Annotated[arg.Schedule, "learning rate of Adam"] = 5e-4,
     total_timesteps: arg.Timesteps = 100_000,
     buffer_size: arg.BufferSize = 50_000,
     exploration_fraction: Annotated[
@@ -151,7 +152,7 @@ def learn(
 
     The environments step while the optimiser trains on what is in memory by then.
     """
-    values = values()
+    values, lr = values(), make_schedule(lr)
 
     def make_q_function():
         return QFunction(
@@ -237,7 +238,8 @@ def learn(
                     shape = 1, num_batches * batch_size
                 transitions = memory.sample(*shape)
                 noise = model.noise(len(transitions.indices), 3)
-                metrics = update(np.float32(lr), (transitions, noise))
+                rate = np.float32(lr(run.previous_timesteps / total_timesteps))
+                metrics = update(rate, (transitions, noise))
                 priorities = metrics.pop("priorities")
                 memory.update_priorities(transitions.indices, priorities)
                 last_metrics.values = metrics
