@@ -197,6 +197,7 @@ def products(batch, rng, dtype):
 
 
 def print_products(batch, rng) -> None:
+    """Prints the table of products, with their speed, in either precision."""
     found = {dtype: products(batch, rng, dtype) for dtype in ("float32", "bfloat16")}
     functions = {
         (dtype, name): function
