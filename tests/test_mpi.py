@@ -245,11 +245,14 @@ def test_interrupted_run_of_two_ranks_is_resumed_bit_for_bit(capfd, two_ranks):
 
 
 @pytest.mark.slow
-def test_killed_a2c_of_two_ranks_is_resumed_bit_for_bit():
-    a2c = "--alg=a2c --env=CartPole-v1 --num_env=2 --seed=1 --log_interval=10 "
-    a2c += "--num_timesteps=20000 --checkpoint_interval=2000"
-    succeed([*RUN, *a2c.split(), "--log_path=uninterrupted"])
-    arguments = [*a2c.split(), LOG]
+def test_killed_run_of_two_ranks_is_resumed_bit_for_bit(alg, learn, small, env_id):
+    if not learn.mpi:
+        pytest.skip(f"{alg} trains in one process")
+    command = f"--alg={alg} --env={env_id} --num_env=2 --seed=1 --num_timesteps=8000 "
+    command += "--checkpoint_interval=800"
+    command = [*command.split(), *(f"--{key}={small[key]}" for key in small)]
+    succeed([*RUN, *command, "--log_path=uninterrupted"])
+    arguments = [*command, LOG]
     for _ in range(2):
         process = mpiexec([*RUN, *arguments])
         wait_for_checkpoint(process)
