@@ -340,8 +340,9 @@ class Run:
                 self.episodes.extend(new_episodes)
         self.new_episodes = []
         self.stop = any(stop for _, stop, _ in ranks)
-        # It may have reached one rank alone, or one later than the others.
-        self.signals.number = number = max(number for *_, number in ranks)
+        # It may have reached one rank alone, or this one since it was read.
+        number = max(number for *_, number in ranks)
+        self.signals.number = number or self.signals.number
         self.stop_at_score(score)
         self.status.update(self.num_timesteps, self.episodes, self.row is not None)
         if self.row is not None:
