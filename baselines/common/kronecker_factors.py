@@ -72,7 +72,7 @@ class Block:
         """
         batch = x.shape[0]
         x = inputs_of(self.layer, x)
-        gradients = ops.reshape(gradients, (-1, self.units))
+        gradients = ops.cast(ops.reshape(gradients, (-1, self.units)), "float32")
         means = outer(x) / x.shape[0], outer(gradients) / batch
         for factor, mean in zip(self.factors, means):
             factor.assign(factor + share * (mean - factor))
