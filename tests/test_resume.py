@@ -91,7 +91,8 @@ def test_interrupted_run_goes_on_as_if_it_had_not_been(updates, whole):
     "settings",
     [
         "CartPole-v1 --value_network=copy",
-        "Pendulum-v1 --value_network=copy --normalize_observations",
+        "Pendulum-v1 --value_network=copy --normalize_observations "
+        "--precision=bfloat16",
         "CartPole-v1 --network=lnlstm --value_network=shared",
     ],
 )
@@ -113,7 +114,11 @@ def test_interrupted_ppo2_goes_on_as_if_it_had_not_been(settings):
         ("dqn", "CartPole-v1", "--prioritized_replay"),
         slow("rainbow", "CartPole-v1", "--v_max=100"),
         ("dqn", "CartPole-v1", "--values=categorical --noisy --n_step=3"),
-        ("dqn", "CartPole-v1", "--train_freq=3 --large_batch --checkpoint_freq=200"),
+        (
+            "dqn",
+            "CartPole-v1",
+            "--train_freq=3 --large_batch --checkpoint_freq=200 --precision=bfloat16",
+        ),
         ("dqn", "BitFlips-v0", "--replay_k=4 --n_step=2"),
     ],
 )
