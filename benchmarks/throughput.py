@@ -20,7 +20,6 @@ import contextlib
 import dataclasses
 import json
 import os
-import platform
 import shlex
 import statistics
 import sys
@@ -452,7 +451,6 @@ def main(argv=None):
             figures |= {
                 "command": f"{program} {shlex.join(argv)}",
                 "cores": available_cores(),
-                "machine": platform.processor() or platform.machine(),
                 "versions": versions(),
                 "settings": bench.learn_arguments,
             }

@@ -55,9 +55,13 @@ def test_state_of_recurrent_networks_is_float32():
 )
 def test_auto_asks_the_processor(tmp_path, monkeypatch, flags, expected):
     if flags:
-        (tmp_path / "cpuinfo").write_text(f"processor : 0\n{flags}\n")
+        (tmp_path / "cpuinfo").write_text(f"model name : Chip\n{flags}\n")
     found = machine.cpu_has_bfloat16(tmp_path / "cpuinfo")
     assert found is expected
+    instructions = sorted(
+        {"avx512_bf16", "amx_bf16", "bf16"} & set((flags or "").split())
+    )
+    assert machine.processor(tmp_path / "cpuinfo").split()[1:] == instructions
     monkeypatch.setattr(machine, "cpu_has_bfloat16", lambda: found)
     monkeypatch.setattr(backend, "gpu_has_bfloat16", lambda: None)
     assert choose_precision("auto") == ("bfloat16" if expected else "float32")

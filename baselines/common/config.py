@@ -8,7 +8,7 @@ import subprocess
 from importlib import metadata
 
 import baselines
-from baselines.common import mpi
+from baselines.common import machine, mpi
 from baselines.common.errors import UserFileError, UserValueError
 from baselines.common.saving.json_values import read_json
 
@@ -132,9 +132,9 @@ def command_line(argv) -> str:
 
 
 def versions() -> dict:
-    """Returns the versions that a result may depend on."""
+    """Returns the versions, and the processor, that a result may depend on."""
     found = {"python": platform.python_version(), "commit": commit()}
-    found["platform"] = platform.platform()
+    found |= {"platform": platform.platform(), "processor": machine.processor()}
     found["baselines"] = baselines.__version__
     for name in VERSIONS_OF:
         try:

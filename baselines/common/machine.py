@@ -3,6 +3,7 @@
 import contextlib
 import math
 import os
+import platform
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from baselines.common.errors import UserValueError
 
 # As the kernel calls them: of x86 and of ARM.
 BFLOAT16_FLAGS = {"avx512_bf16", "amx_bf16", "bf16"}
+CPUINFO = "/proc/cpuinfo"
 
 
 def check_memory(what, needed, argument) -> None:
@@ -61,12 +63,31 @@ def available_memory(container=Path("/sys/fs/cgroup")) -> int:
     return available
 
 
-def cpu_has_bfloat16(cpuinfo="/proc/cpuinfo") -> bool:
+def cpu_has_bfloat16(cpuinfo=CPUINFO) -> bool:
     """Whether the processor multiplies numbers of bfloat16; False if that is unknown.
 
     Args:
         cpuinfo: the kernel's file about the processor.
     """
-    with contextlib.suppress(OSError), open(cpuinfo) as file:
-        return not BFLOAT16_FLAGS.isdisjoint(file.read().split())
-    return False
+    return bool(bfloat16_flags(cpuinfo))
+
+
+def bfloat16_flags(cpuinfo=CPUINFO) -> list:
+    """Returns the processor's instructions for bfloat16, as the kernel calls them."""
+    with contextlib.suppress(OSError):
+        return sorted(BFLOAT16_FLAGS.intersection(Path(cpuinfo).read_text().split()))
+    return []
+
+
+def processor(cpuinfo=CPUINFO) -> str:
+    """Returns the processor's name and its instructions for bfloat16, if it has some.
+
+    Args:
+        cpuinfo: the kernel's file about the processor.
+    """
+    name = platform.processor() or platform.machine()
+    with contextlib.suppress(OSError, StopIteration):
+        lines = Path(cpuinfo).read_text().splitlines()
+        name = next(line for line in lines if line.startswith("model name"))
+        name = name.partition(":")[2].strip()
+    return " ".join([name, *bfloat16_flags(cpuinfo)])
