@@ -45,7 +45,7 @@ def test_every_algorithm_is_measured(alg, small, env_id, capsys):
         rates["env"], rates["act"], rates["train"], figures["serial_limit"]
     ):
         assert limit == pytest.approx(1 / (1 / env + 1 / act + 1 / train))
-    assert all(rate > 10 for values in rates.values() for rate in values)
+    assert all(rate > 1 for values in rates.values() for rate in values)
     assert figures["settings"]["checkpoint_interval"] == 0
     assert figures["checkpoint_interval"] == 5000
     assert figures["command"].startswith("python -m benchmarks.throughput --alg=")
@@ -54,8 +54,9 @@ def test_every_algorithm_is_measured(alg, small, env_id, capsys):
     for words in ("serial limit", "loop / serial limit", "checkpoint", "uploaded"):
         assert words in table
     if sys.platform == "linux":
-        # Of the whole process, with all that other tests left in it.
-        assert 100 < figures["peak_megabytes"] <= throughput.peak_megabytes()
+        # Of the whole process, with all that other tests left in it; Linux updates it
+        # from counters of its threads, and only now and then.
+        assert 100 < figures["peak_megabytes"] <= 1.01 * throughput.peak_megabytes()
 
 
 @pytest.mark.parametrize(
