@@ -1,6 +1,6 @@
 """The training runs behind results/: trains what is missing, and writes what came out.
 
-    python -m benchmarks.study --list                  what is finished, begun, cut
+    python -m benchmarks.study --list                  what is finished, begun, missing
     python -m benchmarks.study FOLDER                  trains all, one after the other
     python -m benchmarks.study FOLDER 'a2c_envs/*'     these alone
 
@@ -41,14 +41,12 @@ class Study(NamedTuple):
         last_step: agent steps after which it is stopped, which may be before the end of
             its schedules; None for that end.
         above: mean return of 100 games at which it is stopped; None for never.
-        cut: why it is not run, if it is not.
     """
 
     name: str
     arguments: str
     last_step: int | None = None
     above: float | None = None
-    cut: str | None = None
 
 
 PONG = "--env=PongNoFrameskip-v4"
@@ -200,9 +198,7 @@ def is_finished(study) -> bool:
 
 def describe(study, folder=None) -> str:
     """Returns the line of ``--list`` for a run."""
-    if study.cut:
-        state = f"cut: {study.cut}"
-    elif is_finished(study):
+    if is_finished(study):
         steps, mean = progress(tables.RESULTS / study.name)
         state = f"finished at {steps:,} agent steps, mean {mean:.1f}"
     elif folder is not None and (folder / study.name / "config.json").exists():
@@ -214,18 +210,17 @@ def describe(study, folder=None) -> str:
 
 
 def train_all(folder, patterns, jobs) -> None:
-    """Trains what matches the patterns and is neither finished nor cut."""
+    """Trains what matches the patterns and is not finished."""
     chosen = [
         study
         for study in RUNS.values()
         if any(fnmatch.fnmatch(study.name, pattern) for pattern in patterns)
-        and not study.cut
         and not is_finished(study)
     ]
     if not chosen:
         raise UserValueError(
             f"nothing to train: no run matches {' '.join(patterns)}, or all are "
-            "finished or cut; see --list"
+            "finished; see --list"
         )
 
     def run(study):

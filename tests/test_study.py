@@ -78,8 +78,7 @@ def test_a_failed_run_is_named(results, tmp_path):
         study.train(failing, tmp_path / "x")
 
 
-def test_list_says_what_is_cut_begun_and_missing(results, tmp_path):
-    assert study.describe(Study("x", "", cut="no time")).endswith("cut: no time")
+def test_list_says_what_is_begun_and_missing(results, tmp_path):
     assert study.describe(Study("x", "")).endswith("missing")
     (tmp_path / "x").mkdir()
     (tmp_path / "x" / "config.json").touch()
