@@ -14,6 +14,7 @@ from baselines.common.errors import UserTypeError
 from baselines.common.kfac import COLD_UPDATES, INTERVAL, KFAC
 from baselines.common.kronecker_factors import Block, decompose
 from baselines.common.policies import Policy
+from baselines.common.precision import computing_in
 
 LOG_2 = np.log(2)
 
@@ -34,6 +35,15 @@ def test_factors_of_a_dense_layer():
     block.observe(np.float32([[2]]), np.float32([[0, 0]]), 0.25)
     np.testing.assert_array_equal(a, [[4.75, 2], [2, 1]])
     np.testing.assert_array_equal(g, [[0.75, 0.75], [0.75, 1.5]])
+
+
+def test_factors_are_float32_where_the_network_is_bfloat16():
+    with computing_in("bfloat16"):
+        block = make_block(layers.Dense(1, use_bias=False), (1,))
+    x = ops.cast([[1.0078125]], "bfloat16")  # 1 + 2 ** -7, whose square it rounds
+    block.observe(x, x, 1.0)
+    for factor in block.factors:
+        np.testing.assert_array_equal(factor, [[1.01568603515625]])
 
 
 def test_factors_of_a_convolution():
