@@ -248,8 +248,10 @@ def test_interrupted_run_of_two_ranks_is_resumed_bit_for_bit(capfd, two_ranks):
 def test_killed_run_of_two_ranks_is_resumed_bit_for_bit(alg, learn, small, env_id):
     if not learn.mpi:
         pytest.skip(f"{alg} trains in one process")
-    command = f"--alg={alg} --env={env_id} --num_env=2 --seed=1 --num_timesteps=8000 "
-    command += "--checkpoint_interval=800"
+    # Long enough to be killed twice.
+    num_timesteps = 4000 if "buffer_size" in learn.declared else 20_000
+    command = f"--alg={alg} --env={env_id} --num_env=2 --seed=1 "
+    command += f"--num_timesteps={num_timesteps} --checkpoint_interval=400"
     command = [*command.split(), *(f"--{key}={small[key]}" for key in small)]
     succeed([*RUN, *command, "--log_path=uninterrupted"])
     arguments = [*command, LOG]
