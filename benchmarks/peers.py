@@ -4,8 +4,10 @@ import importlib.util
 import json
 import subprocess
 import sys
+import tempfile
 from functools import partial
 
+from baselines import logger
 from baselines.common.errors import MissingDependency, UserValueError, suggest
 from baselines.common.mpi import available_cores
 from benchmarks.rates import rate_of_env
@@ -44,6 +46,31 @@ class AlePeer:
 
     def close(self):
         self.env.close()
+
+
+class Float32Peer:
+    """Our own algorithm at the same work in float32, beside another precision."""
+
+    name = "ours in float32"
+    measures = ("act", "train", "loop")
+
+    def __init__(self, bench):
+        if bench.learn_arguments["precision"] == "float32":
+            raise UserValueError(
+                "--compare=float32 is for another --precision, received float32"
+            )
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            logger.scoped_configure(folder, []),
+        ):
+            self.bench = type(bench)(bench.argv, bench.seconds, precision="float32")
+
+    def rate(self, name) -> float:
+        """Returns agent steps/s of one of ``measures``."""
+        return getattr(self.bench, f"{name}_rate")()
+
+    def close(self):
+        self.bench.close()
 
 
 class PeerProgram:
@@ -213,6 +240,7 @@ USUAL = {
 }
 
 PEERS = {
+    "float32": Float32Peer,
     "sb3": stable_baselines3_peer,
     "sbx": sbx_peer,
     "sb3_best": partial(stable_baselines3_peer, best=True),

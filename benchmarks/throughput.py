@@ -119,24 +119,27 @@ class Bench:
     Args:
         argv: arguments for ``baselines.run``.
         seconds: length of each measurement, without its warm-up.
+        changes: arguments of ``learn()`` in place of those.
 
     Attributes:
         settings: the ``Settings`` of the command line.
         learn_arguments: keywords for ``learn()``.
     """
 
-    def __init__(self, argv, seconds):
+    def __init__(self, argv, seconds, **changes):
         for word in argv:
             if word.split("=")[0] in NOT_MEASURED:
                 raise UserValueError(
                     f"{word.split('=')[0]} has no effect on a measurement; leave it out"
                 )
+        self.argv = argv
         self.settings = settings = parse(argv)
         self.checkpoint_interval = settings.learn_arguments["checkpoint_interval"]
         self.learn_arguments = {
             **settings.learn_arguments,
             "total_timesteps": TOTAL_TIMESTEPS,
             "checkpoint_interval": 0,
+            **changes,
         }
         self.seconds = seconds
         # Algorithms with a replay memory fill some of it before they train.

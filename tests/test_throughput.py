@@ -176,10 +176,20 @@ def test_ale_is_measured_with_as_many_environments(tmp_path):
         assert all(peer.rate(name) > 10 for name in peer.measures)
 
 
+def test_own_float32_is_measured_beside_bfloat16(capsys):
+    throughput.main(
+        "--alg=a2c --env=CartPole-v1 --num_env=2 --precision=bfloat16 --seconds=0.1 "
+        "--repeats=1 --compare=float32".split()
+    )
+    table = capsys.readouterr().out
+    assert all(f"{x} of ours in float32" in table for x in ("act", "train", "loop"))
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["--env=CartPole-v1"], "--alg is required"),
+        (["--alg=a2c", "--compare=float32"], "another --precision, received float32"),
         (["--alg=a2c", "--compare=sb3s"], "did you mean 'sb3'"),
         (["--alg=a2c", "--env=CartPole-v1", "--compare=ale"], "for Atari games"),
         (["--alg=a2c", "--env=CartPole-v1", "--compare=sbx"], "for sac, td3 and ddpg"),
