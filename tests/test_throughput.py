@@ -178,8 +178,15 @@ def test_ale_is_measured_with_as_many_environments(tmp_path):
 
 def test_own_float32_is_measured_beside_bfloat16(capsys):
     throughput.main(
-        "--alg=a2c --env=CartPole-v1 --num_env=2 --precision=bfloat16 --seconds=0.1 "
-        "--repeats=1 --compare=float32".split()
+        [
+            "--alg=a2c",
+            "--env=CartPole-v1",
+            "--num_env=2",
+            "--precision=bfloat16",
+            "--seconds=0.1",
+            "--repeats=1",
+            "--compare=float32",
+        ]
     )
     table = capsys.readouterr().out
     assert all(f"{x} of ours in float32" in table for x in ("act", "train", "loop"))
