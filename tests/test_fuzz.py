@@ -4,6 +4,7 @@ import collections
 import copy
 import json
 import os
+import struct
 
 import gymnasium as gym
 import numpy as np
@@ -311,3 +312,14 @@ def played():
         for action in 0, 1:
             env.step([action])
         return env.get_state()
+
+
+def test_bytes_of_a_damaged_model_are_said_in_one_line(tmp_path):
+    """The library that reads it quotes the names of tensors as they are."""
+    tensor = {"dtype": "F32", "shape": [1], "data_offsets": [4, 8]}
+    header = json.dumps({"bias\u2028\x85": tensor}, ensure_ascii=False).encode()
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(struct.pack("<Q", len(header)) + header + bytes(8))
+    with pytest.raises(UserValueError, match="or is damaged") as error:
+        load_tensors(path)
+    assert "bias" in str(error.value) and str(error.value).isprintable()

@@ -4,7 +4,7 @@ import json
 import os
 import stat
 
-from baselines.common.errors import UserFileError, UserValueError
+from baselines.common.errors import UserFileError, UserValueError, first_line
 
 # Far above what a run writes, and far below what would use up memory or the stack.
 MAX_BYTES = 2**26
@@ -38,7 +38,7 @@ def read_json(path):
     except OSError as error:
         raise UserFileError(f"cannot read {path}: {error.strerror}") from None
     except ValueError as error:
-        raise UserValueError(f"{path} is damaged ({error})") from None
+        raise UserValueError(f"{path} is damaged ({first_line(error)})") from None
 
 
 def parse_json(text):

@@ -8,7 +8,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-from baselines.common.errors import UserFileError, UserValueError
+from baselines.common.errors import UserFileError, UserValueError, first_line
 from baselines.common.saving.files import replace_file
 from baselines.common.saving.json_values import check_json, parse_json
 
@@ -62,7 +62,7 @@ def load_tensors(path):
         AttributeError,  # for types of numbers that NumPy lacks
     ) as error:
         raise UserValueError(
-            f"{path} is not a saved model, or is damaged ({error})"
+            f"{path} is not a saved model, or is damaged ({first_line(error)})"
         ) from None
 
 
