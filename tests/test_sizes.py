@@ -90,7 +90,7 @@ def numbers(learn):
         ("hiddens=[1000000000]", [], ["each of hiddens has to be at most 1000000"]),
         ("network=mlp", ["--num_hidden=1e9"], ["num_hidden has to be at most 1000000"]),
         ("network=mlp", ["--num_hidden=1e5"], ["(100000, 100000) in", "needs 160 GB"]),
-        ("network=mlp", ["--num_layers=1e12"], ["num_layers has to be at most 10000"]),
+        ("network=mlp", ["--num_layers=1e12"], ["num_layers has to be at most 1000"]),
         (LSTM, ["--network=lstm", "--nlstm=1e12"], ["nlstm has to be at most 1000000"]),
         (
             LSTM,
@@ -144,7 +144,7 @@ def test_integer_that_python_does_not_write(digits, alg, learn, error_of):
         (dict(lr=10**5000), "lr has to be .*more digits than Python writes"),
         (dict(lrschedule=10**5000), "lrschedule has to be .*more digits"),
         (dict(num_hidden=10**5), r"a weight of shape \(100000, 100000\) .* 160 GB"),
-        (dict(num_layers=10**18), "num_layers has to be at most 10000, received"),
+        (dict(num_layers=10**18), "num_layers has to be at most 1000, received"),
     ],
     ids=lambda value: str(value)[:20] if isinstance(value, str) else "",
 )

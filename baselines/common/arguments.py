@@ -158,7 +158,7 @@ Count = Annotated[int, Interval(ge=1, le=MOST)]
 CountOrZero = Annotated[int, Interval(ge=0, le=MOST)]
 # Weights between two layers of so many units take 4 TB.
 Units = Annotated[int, Interval(ge=1, le=10**6)]
-Layers = Annotated[int, Interval(ge=0, le=10**4)]
+Layers = Annotated[int, Interval(ge=0, le=1000)]  # which Keras builds in seconds
 Unrolled = Annotated[int, Interval(ge=1, le=100)]  # each is compiled by itself
 NonNegative = Annotated[float, Ge(0)]
 Positive = Annotated[float, Gt(0)]
