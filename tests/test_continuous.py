@@ -220,6 +220,25 @@ def test_policy_is_updated_once_for_policy_delay_updates_of_critics():
     assert counts == {"critic_optimizer": 60, "policy_optimizer": 20}
 
 
+# TD3 trains its critics twice in each update of its policy, after eight steps.
+@pytest.mark.parametrize(
+    ("learn", "expected"), [(sac.learn, [0.01, 0.006, 0.002]), (td3.learn, [0.006])]
+)
+def test_learning_rate_falls_as_text_says(learn, expected):
+    rates = []
+
+    def callback(local_variables, _):
+        for name in "critic_optimizer", "policy_optimizer":
+            optimizer = local_variables[name]
+            if optimizer.iterations > 0:
+                rates.append(round(float(optimizer.learning_rate), 6))
+
+    env = make_vec_env("Pendulum-v1", num_env=2, seed=0)
+    settings = dict(total_timesteps=20, learning_starts=8, train_freq=4, batch_size=8)
+    learn(env, "mlp", lr="linear:0.02", callback=callback, **settings)
+    assert list(dict.fromkeys(rates)) == expected
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("alg", ["ddpg", "td3", "sac"])

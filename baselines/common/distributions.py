@@ -32,9 +32,9 @@ class Categorical:
         """Returns a Keras layer from features [B, F] to params [B, num_params]."""
         return dense(self.num_params, gain=HEAD_GAIN)
 
-    def noise(self, rng, batch):
-        """Returns standard Gumbel noise [batch, n] from a NumPy generator."""
-        return rng.gumbel(size=(batch, self.num_params)).astype(np.float32)
+    def noise(self, rng, *batch):
+        """Returns standard Gumbel noise [*batch, n] from a NumPy generator."""
+        return rng.gumbel(size=(*batch, self.num_params)).astype(np.float32)
 
     def sample(self, logits, noise):
         """Returns actions [B]: argmax(logits + Gumbel noise) is a sample."""
@@ -78,8 +78,8 @@ class MultiCategorical:
     def head(self):
         return dense(self.num_params, gain=HEAD_GAIN)
 
-    def noise(self, rng, batch):
-        return rng.gumbel(size=(batch, self.num_params)).astype(np.float32)
+    def noise(self, rng, *batch):
+        return rng.gumbel(size=(*batch, self.num_params)).astype(np.float32)
 
     def sample(self, logits, noise):
         return self.mode(logits + noise)
@@ -114,9 +114,9 @@ class Bernoulli:
     def head(self):
         return dense(self.num_params, gain=HEAD_GAIN)
 
-    def noise(self, rng, batch):
-        """Returns standard logistic noise [batch, n]."""
-        return rng.logistic(size=(batch, self.num_params)).astype(np.float32)
+    def noise(self, rng, *batch):
+        """Returns standard logistic noise [*batch, n]."""
+        return rng.logistic(size=(*batch, self.num_params)).astype(np.float32)
 
     def sample(self, logits, noise):
         return self.mode(logits + noise)
@@ -160,9 +160,9 @@ class DiagGaussian:
             return dense(self.num_params, gain=HEAD_GAIN)
         return GaussianHead(self.num_actions)
 
-    def noise(self, rng, batch):
-        """Returns standard normal noise [batch, actions]."""
-        return rng.standard_normal((batch, self.num_actions), np.float32)
+    def noise(self, rng, *batch):
+        """Returns standard normal noise [*batch, actions]."""
+        return rng.standard_normal((*batch, self.num_actions), np.float32)
 
     def sample(self, params, noise):
         mean, logstd = self._split(params)
@@ -205,9 +205,9 @@ class Deterministic:
     def head(self):
         return dense(self.num_params, gain=HEAD_GAIN)
 
-    def noise(self, rng, batch):
-        """Returns [batch, 0]: nothing is drawn."""
-        return np.zeros((batch, 0), np.float32)
+    def noise(self, rng, *batch):
+        """Returns [*batch, 0]: nothing is drawn."""
+        return np.zeros((*batch, 0), np.float32)
 
     def sample(self, params, noise):
         return self.mode(params)

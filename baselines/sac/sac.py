@@ -24,6 +24,7 @@ from baselines.common.off_policy import (
     warn_if_untrained,
 )
 from baselines.common.optimizers import Adam
+from baselines.common.schedules import make_schedule
 from baselines.common.updates import Step, make_update, move_towards
 
 
@@ -52,7 +53,7 @@ def learn(
     network: arg.Network,
     seed: arg.Seed = None,
     total_timesteps: arg.Timesteps = 1_000_000,
-    lr: Annotated[arg.NonNegative, "learning rate of Adam, of all parts"] = 3e-4,
+    lr: Annotated[arg.Schedule, "learning rate of Adam, of all parts"] = 3e-4,
     ent_coef: Annotated[
         arg.Positive | None,
         "temperature alpha, the weight of the entropy; None to learn it",
@@ -80,7 +81,7 @@ def learn(
 
     The environments step while the optimiser trains on what is in memory by then.
     """
-    pi = SquashedGaussian(env.action_space)
+    pi, lr = SquashedGaussian(env.action_space), make_schedule(lr)
 
     def make_model():
         model = ActorCritic(
@@ -127,8 +128,7 @@ def learn(
         loss = -ops.mean(values) - alpha * entropy
         metrics = {"policy_loss": loss, "policy_entropy": entropy, "alpha": alpha}
         # In the same step, as it does not depend on the policy's variables.
-        excess = ops.stop_gradient(entropy - target_entropy)
-        return loss + log_alpha * excess, metrics
+        return loss + log_alpha * ops.stop_gradient(entropy - target_entropy), metrics
 
     learned = [] if ent_coef is not None else [log_alpha]
     critic_optimizer, policy_optimizer = Adam(), Adam()
@@ -156,9 +156,9 @@ def learn(
             player.step_async()
             if count := run.due(train_freq, after=untrained_until):
                 batches = memory.sample(count, batch_size)
-                noise = pi.noise(model.rng, count * 2 * batch_size)
-                noise = noise.reshape(count, 2, batch_size, -1)
-                metrics = update(np.float32(lr), (batches, noise))
+                noise = pi.noise(model.rng, count, 2, batch_size)
+                rate = np.float32(lr(run.previous_timesteps / total_timesteps))
+                metrics = update(rate, (batches, noise))
                 memory.update_priorities(batches.indices, metrics.pop("priorities"))
                 last_metrics.values = metrics
             run.add_episodes(player.step_wait())

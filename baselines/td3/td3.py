@@ -25,6 +25,7 @@ from baselines.common.off_policy import (
     warn_if_untrained,
 )
 from baselines.common.optimizers import Adam
+from baselines.common.schedules import make_schedule
 from baselines.common.updates import Step, make_update, move_towards
 
 
@@ -49,7 +50,7 @@ def learn(
     network: arg.Network,
     seed: arg.Seed = None,
     total_timesteps: arg.Timesteps = 1_000_000,
-    lr: Annotated[arg.NonNegative, "learning rate of Adam, of all parts"] = 3e-4,
+    lr: Annotated[arg.Schedule, "learning rate of Adam, of all parts"] = 3e-4,
     policy_delay: Annotated[
         arg.Unrolled,
         "optimiser steps of the critics to each of the policy and the targets",
@@ -77,7 +78,7 @@ def learn(
 
     The environments step while the optimiser trains on what is in memory by then.
     """
-    pi = Deterministic(env.action_space)
+    pi, lr = Deterministic(env.action_space), make_schedule(lr)
     model, target = (
         ActorCritic(
             env.observation_space,
@@ -149,7 +150,8 @@ def learn(
                     lambda x: x.reshape(count, policy_delay, *x.shape[1:]),
                     (batches, drawn),
                 )
-                metrics = update(np.float32(lr), slices)
+                rate = np.float32(lr(run.previous_timesteps / total_timesteps))
+                metrics = update(rate, slices)
                 priorities = [
                     metrics.pop(f"priorities_{i}") for i in range(policy_delay)
                 ]
