@@ -85,13 +85,15 @@ def learn(
     buffer_size: arg.BufferSize = 50_000,
     exploration_fraction: Annotated[
         arg.Fraction,
+        arg.NeedsNo("noisy"),
         "fraction of all agent steps in which the probability of a random action falls "
-        "from 1 to exploration_final_eps; has no effect if noisy",
+        "from 1 to exploration_final_eps",
     ] = 0.1,
     exploration_final_eps: Annotated[
         arg.Probability,
-        "final probability of a random action, which the returned model has; has no "
-        "effect if noisy, where it is 0",
+        arg.NeedsNo("noisy"),
+        "final probability of a random action, which the returned model has; 0 "
+        "if noisy",
     ] = 0.02,
     train_freq: arg.TrainFreq = 1,
     batch_size: arg.BatchSize = 32,

@@ -8,7 +8,9 @@ def atari():
     # 1, are for 50 million: with them nothing was learned on Pong in 300,000. The
     # paper's streams of 512 units begin at the convolutions; these stand behind the
     # Nature network's dense layer, which they share.
-    return dict(defaults.atari(), lr=2.5e-4, hiddens=[256])
+    settings = dict(defaults.atari(), lr=2.5e-4, hiddens=[256])
+    del settings["exploration_final_eps"]  # Noise on the weights explores.
+    return settings
 
 
 def retro():
