@@ -39,7 +39,7 @@ CASES = {
     "--log_interval=5",
     "ppo1": "--alg=ppo1 --env=Pendulum-v1 --timesteps_per_actorbatch=256 "
     "--num_timesteps=60_000",
-    "acktr": "--alg=acktr --env=CartPole-v1 --num_timesteps=40_000 --log_interval=1",
+    "acktr": "--alg=acktr --env=CartPole-v1 --num_timesteps=80_000 --log_interval=1",
     "trpo": "--alg=trpo --env=CartPole-v1 --timesteps_per_batch=256 "
     "--num_timesteps=60_000",
     "trpo_mpi": "--alg=trpo_mpi --env=Pendulum-v1 --num_env=4 "
