@@ -50,6 +50,15 @@ class Study(NamedTuple):
 
 
 PONG = "--env=PongNoFrameskip-v4"
+MUJOCO_1M = (  # of OpenAI Baselines
+    "HalfCheetah",
+    "Hopper",
+    "Walker2d",
+    "InvertedDoublePendulum",
+    "InvertedPendulum",
+    "Reacher",
+    "Swimmer",
+)
 SYSTEMS = {  # of Maksim Lapan's study, with dqn's preset
     "dqn": "--alg=dqn",
     "n_step": "--alg=dqn --n_step=3",
@@ -99,9 +108,10 @@ def studies() -> list:
     found.append(Study("breakout/ppo2", command, 3_000_000))
     command = f"--alg=dqn {breakout} --num_timesteps=1.5e6"
     found.append(Study("breakout/dqn", command))
-    for env in ("InvertedDoublePendulum", "InvertedPendulum", "Reacher", "Swimmer"):
-        command = f"--alg=ppo2 --env={env}-v4 --num_timesteps=1e6 --seed=1"
-        found.append(Study(f"mujoco/{env}_seed_1", command))
+    for seed in (0, 1, 2):
+        for env in MUJOCO_1M[:3] if seed == 2 else MUJOCO_1M:
+            command = f"--alg=ppo2 --env={env}-v4 --num_timesteps=1e6 --seed={seed}"
+            found.append(Study(f"mujoco/{env}_seed_{seed}", command))
     for seed in (0, 1):
         for env in ("HalfCheetah", "Hopper", "Walker2d"):
             for alg in ("sac", "td3") if seed else ("sac", "td3", "ddpg", "trpo"):

@@ -11,14 +11,18 @@ between lines such as
     <!-- end -->
 
 with a row for each run whose folder matches one of the patterns, and a column for the
-first mean return above each of the numbers. A pattern that ends in .csv names a file of
-single games (columns system and return) instead.
+first mean return above each of the numbers. With ``beside trpo_mpi`` in place of
+``above`` and numbers, it has a row for each task of the runs, with all their seeds, and
+what OpenAI Baselines published of that algorithm. A pattern that ends in .csv names a
+file of single games (columns system and return) instead.
 """
 
 import csv
+import gzip
 import json
 import re
 import shutil
+import statistics
 import sys
 from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
@@ -29,8 +33,9 @@ from baselines.common.errors import UserFileError, UserValueError
 
 RESULTS = Path(__file__).parents[1] / "results"
 MARKED = re.compile(
-    r"(<!-- table: (?P<patterns>.+?)(?: above (?P<limits>[-\d. ]+))? -->\n)"
-    r"(?:(?!<!-- table:).)*?(<!-- end -->)",
+    r"(<!-- table: (?P<patterns>.+?)"
+    r"(?: above (?P<limits>[-\d. ]+)| beside (?P<original>\w+))? -->\n)"
+    r"(?:(?!<!-- table:).)*?(?P<end><!-- end -->)",
     re.DOTALL,
 )
 
@@ -161,6 +166,60 @@ def table_of_runs(patterns, limits, results) -> str:
     return markdown(header, rows)
 
 
+def table_of_tasks(patterns, original, results) -> str:
+    """Returns a table with a row for each task of the runs that match a pattern.
+
+    Args:
+        patterns: of folders with ``games.csv.gz``.
+        original: algorithm of OpenAI Baselines, in ``original_mujoco1m.csv``.
+        results: the folder that patterns are relative to.
+    """
+    published = {
+        row["env"]: row["mean"]
+        for row in read_rows(results / "original_mujoco1m.csv")
+        if row["alg"] == original
+    }
+    runs = {}
+    for pattern in patterns:
+        for path in sorted(results.glob(f"{pattern}/games.csv.gz")):
+            env = read_json(path.parent / "config.json")["arguments"]["env"]
+            runs.setdefault(env, []).append(path.parent)
+    if not runs:
+        raise UserValueError(f"no run in {results} matches {' or '.join(patterns)}")
+    rows = []
+    for env, folders in sorted(runs.items()):
+        returns = [last_returns(folder) for folder in folders]
+        deviation = statistics.pstdev(sum(returns, []))
+        means = [mean(x) for x in returns]
+        row = [
+            env,
+            str(len(folders)),
+            f"{mean(means):.1f} ± {deviation:.1f}",
+        ]
+        row.append(", ".join(f"{x:.1f}" for x in means))
+        row.append(", ".join(filter(None, map(last_evaluation, folders))))
+        rows.append([*row, published.get(env.rpartition("-")[0], "")])
+    header = ["Task", "Seeds", "Mean ± std", "Of each seed", "Best actions"]
+    if not any(row[4] for row in rows):
+        for row in [header, *rows]:
+            del row[4]
+    return markdown([*header, "OpenAI Baselines"], rows)
+
+
+def last_returns(folder, count=100) -> list:
+    """Returns the returns of the last episodes of a run, in the order of their ends."""
+    text = gzip.decompress((folder / "games.csv.gz").read_bytes()).decode()
+    games = sorted(csv.DictReader(text.splitlines()), key=lambda game: float(game["t"]))
+    return [float(game["r"]) for game in games[-count:]]
+
+
+def last_evaluation(folder) -> str:
+    """Returns the mean return of a run's last evaluation; empty if there is none."""
+    rows = read_rows(folder / "progress.csv")
+    found = [mean for row in rows if (mean := row.get("eval_eprewmean"))]
+    return f"{float(found[-1]):.1f}" if found else ""
+
+
 def table_of_games(path) -> str:
     """Returns a table of single games by what played them."""
     returns = {}
@@ -194,10 +253,12 @@ def fill_in(text, results) -> str:
         patterns = match["patterns"].split()
         if patterns[0].endswith(".csv"):
             body = table_of_games(results / patterns[0])
+        elif match["original"]:
+            body = table_of_tasks(patterns, match["original"], results)
         else:
             limits = (match["limits"] or "").split()
             body = table_of_runs(patterns, limits, results)
-        return f"{match[1]}\n{body}\n{match[4]}"
+        return f"{match[1]}\n{body}\n{match['end']}"
 
     filled, count = MARKED.subn(table, text)
     if count != text.count("<!-- table:"):

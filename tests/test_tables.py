@@ -1,5 +1,6 @@
 """The tables of results/: made from records of runs, and as README.md has them."""
 
+import gzip
 import json
 
 import pytest
@@ -105,6 +106,32 @@ def test_games_are_counted_by_what_played_them(results):
         "| a | 110 | 0.5 | 0.5 |",
         "| b | 1 | -21.0 | -21.0 |",
     ]
+
+
+def test_runs_of_a_task_are_one_row_beside_what_was_published(results):
+    (results / "original_mujoco1m.csv").write_text(
+        "alg,env,mean\nppo2,Hopper,9.5\ntrpo_mpi,Hopper,8.5\n"
+    )
+    for seed, last in ((0, 1), (1, 4)):
+        folder = make_log(results / f"hopper_{seed}")
+        arguments = {"env": "Hopper-v4", "seed": seed}
+        (folder / "config.json").write_text(json.dumps(config(arguments=arguments)))
+        games = ["env,r,l,t", "0.1,7,1,3"]  # which ended before the next
+        games += [f"0.0,{last},1,{10 + i}" for i in range(50)]
+        games += [f"0.1,{last + 2},1,{10 + i}" for i in range(50)]
+        (folder / "games.csv.gz").write_bytes(gzip.compress("\n".join(games).encode()))
+    text = "<!-- table: hopper_* beside trpo_mpi -->\n<!-- end -->"
+    # Returns of 1, 3, 4 and 6, each 50 times.
+    assert tables.fill_in(text, results).splitlines()[2:5] == [
+        "| Task | Seeds | Mean ± std | Of each seed | OpenAI Baselines |",
+        "| --- | --- | --- | --- | --- |",
+        "| Hopper-v4 | 2 | 3.5 ± 1.8 | 2.0, 5.0 | 8.5 |",
+    ]
+    rows = "total_timesteps,eval_eprewmean\n1,5\n2,\n3,8.25\n4,\n"
+    (results / "hopper_1" / "progress.csv").write_text(rows)
+    assert tables.fill_in(text, results).splitlines()[4] == (
+        "| Hopper-v4 | 2 | 3.5 ± 1.8 | 2.0, 5.0 | 8.2 | 8.5 |"
+    )
 
 
 @pytest.mark.parametrize(
