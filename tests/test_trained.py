@@ -174,6 +174,10 @@ def test_mistakes_of_predict(trained):
             ),
             "values=subprocess",
         ),
+        (
+            dict(algorithm="evil.evil", arguments={"network": "a:b", "values": "c:d"}),
+            "give again --alg=evil --network=a:b --values=c:d",
+        ),
         (dict(observation_space={"kind": "Box"}), "does not describe a space"),
         (dict(action_space={"kind": "Tuple"}), "does not describe a space"),
         (dict(action_space=None), "does not describe a space"),

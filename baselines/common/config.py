@@ -113,13 +113,18 @@ def foreign_code(config) -> list:
     Args:
         config: what ``make_config`` made.
     """
-    stored = config.get("settings", {}) | config["arguments"]
-    return [
-        f"--{name}={value}"
+    found = foreign_values(config.get("settings", {}) | config["arguments"])
+    return [f"--{name}={value}" for name, value in found.items()]
+
+
+def foreign_values(arguments) -> dict:
+    """Returns those of a run's arguments that name code outside this package."""
+    return {
+        name: value
         for name in CODE
-        if is_foreign(name, value := stored.get(name))
+        if is_foreign(name, value := arguments.get(name))
         and not str(value).startswith("baselines.")  # as presets name their parts
-    ]
+    }
 
 
 def is_foreign(name, value) -> bool:

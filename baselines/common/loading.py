@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from baselines.common import mpi
 from baselines.common.arguments import Part
-from baselines.common.config import read_config
+from baselines.common.config import foreign_values, read_config
 from baselines.common.declarations import NOT_IN_FILE, declared_arguments
 from baselines.common.discovery import find_algorithm, import_learn, list_algorithms
 from baselines.common.envs.make import build_env, make_env
@@ -47,13 +47,17 @@ def load(path, **given):
             f"{path} does not say how its model was made; load it by the learn() that "
             "trained it, with load_path and total_timesteps=0"
         )
-    learn = find_learn(path, metadata.get("algorithm"), given.pop("alg", None))
+    module, alg = metadata.get("algorithm"), given.pop("alg", None)
+    if alg is None and not is_own(module):
+        stored = arguments | {"alg": str(module).rpartition(".")[0]}
+        raise foreign(path, "alg", stored, given)
+    learn = import_learn(module if alg is None else find_algorithm(alg))
     for name, argument in declared_arguments(learn).items():
         value = arguments.get(name)
         trusted = name in given or value == learn.settings.get(name)
         trusted = trusted or is_part_of_preset(name, value)
         if argument.marker(Part) and ":" in str(value) and not trusted:
-            raise foreign(path, name, value)
+            raise foreign(path, name, arguments, given)
     left_out = arguments.pop(NOT_IN_FILE, [])
     check_metadata(path, tensors, learn, arguments, left_out)
     for name in left_out:
@@ -95,34 +99,35 @@ def check_metadata(path, tensors, learn, arguments, left_out) -> None:
         raise UserValueError(f"{path} is damaged: no model is made by such {damaged}")
 
 
-def find_learn(path, module, alg):
-    """Returns the ``learn()`` that trained a model.
-
-    Args:
-        path: of the model's file.
-        module: that it names.
-        alg: what the caller names, an algorithm of their own; None for nothing.
-    """
-    if alg is None:
-        own = {find_algorithm(name) for name in list_algorithms()}
-        if not isinstance(module, str) or module not in own:
-            raise foreign(path, "alg", str(module).rpartition(".")[0])
-    return import_learn(module if alg is None else find_algorithm(alg))
+def is_own(module) -> bool:
+    """Whether that is the module of an algorithm of this package."""
+    return module in [find_algorithm(name) for name in list_algorithms()]
 
 
 def is_part_of_preset(name, value) -> bool:
     """Whether a preset of this package has that function as its part of that name."""
     module = str(value).partition(":")[0]
-    own = {find_algorithm(alg) for alg in list_algorithms()}
-    return module in own and import_learn(module).settings.get(name) == value
+    return is_own(module) and import_learn(module).settings.get(name) == value
 
 
-def foreign(path, name, value) -> UserValueError:
-    """Returns the error for a file that names code outside this package."""
+def foreign(path, name, stored, given=()) -> UserValueError:
+    """Returns the error for a file that names code outside this package.
+
+    Args:
+        path: of the file.
+        name: of the argument that does.
+        stored: arguments in the file; others of them may name such code as well.
+        given: names of those that were given again.
+    """
+    others = foreign_values(stored)
+    again = {name: stored[name]}
+    again |= {k: v for k, v in others.items() if k not in given}
+    flags = " ".join(f"--{k}={v}" for k, v in again.items())
+    in_python = ", ".join(f"{k}={v!r}" for k, v in again.items())
     return UserValueError(
-        f"{path} was trained with the {name} {value!r}, which is code outside this "
-        f"package; to have it imported, give it again: --{name}={value} (in Python, "
-        f"{name}={value!r})"
+        f"{path} was trained with the {name} {stored[name]!r}, which is code outside "
+        f"this package; to have it imported, give again {flags} (in Python, "
+        f"{in_python})"
     )
 
 
@@ -198,13 +203,14 @@ def find_env(path, env=None) -> TrainedEnv:
             f"there is no config.json beside {path} that names an environment; give "
             "--env"
         )
-    settings = read_config(folder, OWN)["arguments"] if folder else {}
+    config = read_config(folder, OWN) if folder else {}
+    settings = config.get("arguments", {})
     if env is None and settings["env"] is None:
         raise UserFileError(
             f"{folder}/config.json names no environment, as Python made it; give --env"
         )
     if env is None and ":" in settings["env"]:
-        raise foreign(path, "env", settings["env"])
+        raise foreign(path, "env", config["settings"] | settings)
     spec = find_spec(env or settings["env"])
     same = env in (None, settings.get("env"))
     return TrainedEnv(
