@@ -246,12 +246,16 @@ def test_rate_of_successes():
     ]
     episodes.extend(ResultCollector().collect([True] * 4 + [False], infos))
     other = EpisodeResults()
+    episodes.previous = 3  # With several ranks, rows are of the update before.
     other.set_state(episodes.get_state())
+    assert (other.previous, other.count) == (3, 4)
     assert other.columns() == {
         "eprewmean": 1.0,
         "eplenmean": 2.0,
         "success_rate": pytest.approx(2 / 3),
     }
+    with pytest.raises(DamagedState, match="5 of 4 episodes"):
+        other.set_state(episodes.get_state() | {"previous": 5})
     other.results[0]["success"] = "all"
     with pytest.raises(DamagedState, match="success"):
         EpisodeResults().set_state(other.get_state())

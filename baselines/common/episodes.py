@@ -55,6 +55,7 @@ class EpisodeResults:
     def __init__(self):
         self.results = deque(maxlen=100)
         self.count = 0  # of all episodes
+        self.previous = 0  # of those before the last update
 
     def extend(self, results) -> None:
         for result in results:
@@ -76,17 +77,23 @@ class EpisodeResults:
         return columns
 
     def get_state(self) -> dict:
-        return {"results": list(self.results), "count": self.count}
+        return {
+            "results": list(self.results),
+            "count": self.count,
+            "previous": self.previous,
+        }
 
     def set_state(self, state) -> None:
-        check_like(state, {"results": ..., "count": 0})
+        check_like(state, {"results": ..., "count": 0, "previous": 0})
         if not len(state["results"]) <= min(state["count"], 100):
             raise DamagedState(f"{state['count']} episodes cannot have these results")
+        if not 0 <= state["previous"] <= state["count"]:
+            raise DamagedState(f"{state['previous']} of {state['count']} episodes")
         for result in state["results"]:
             for key in {"r", "l", *({"success"} & result.keys())}:
                 check_number(result[key], key)
         self.results = deque(state["results"], maxlen=100)
-        self.count = state["count"]
+        self.count, self.previous = state["count"], state["previous"]
 
 
 def count_due(before, now, every, after=0) -> int:

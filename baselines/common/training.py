@@ -103,7 +103,7 @@ class Run:
         self.clock = Clock()
         self.episodes = EpisodeResults()
         self.new_episodes = []
-        self.num_timesteps = self.previous_timesteps = self.previous_episodes = 0
+        self.num_timesteps = self.previous_timesteps = 0
         self.model = self.status = self.row = None
         self.stop = False
         self.signals = StopSignals()
@@ -267,7 +267,7 @@ class Run:
         for nupdates in range(done + 1, self.num_updates + 1):
             self.previous_timesteps = self.num_timesteps
             if mpi.size == 1:
-                self.previous_episodes = self.episodes.count
+                self.episodes.previous = self.episodes.count
             self.num_timesteps = nupdates * self.batch_size
             yield nupdates, self.num_timesteps
             self.end_update(last=nupdates == self.num_updates)
@@ -295,7 +295,7 @@ class Run:
         With several ranks, whose episodes are counted when an update ends, this is of
         the update before.
         """
-        before, now = self.previous_episodes, self.episodes.count
+        before, now = self.episodes.previous, self.episodes.count
         return count_due(before, now, print_freq) > 0
 
     def row_due(self, log_interval) -> bool:
@@ -335,7 +335,7 @@ class Run:
             self.stop = True
         ranks = mpi.gather((self.new_episodes, bool(self.stop), self.signals.number))
         if mpi.size > 1:
-            self.previous_episodes = self.episodes.count
+            self.episodes.previous = self.episodes.count
             for new_episodes, _, _ in ranks:
                 self.episodes.extend(new_episodes)
         self.new_episodes = []

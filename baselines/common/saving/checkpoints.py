@@ -43,7 +43,7 @@ from baselines.common.saving.tensors import (
     take_arrays,
 )
 
-FORMAT = 6
+FORMAT = 7
 METADATA = {
     "description": ...,
     "num_timesteps": 0,
