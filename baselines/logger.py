@@ -205,8 +205,9 @@ def lock():
     current.lock()
 
 
-def open_files():
-    """Creates the folder and its files now, not with the first row."""
+def begin_again():
+    """Begins the files of a run anew that has no checkpoint to continue from."""
+    current.claimed = True
     current.open()
 
 

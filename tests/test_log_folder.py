@@ -1,5 +1,6 @@
 """Log folders: no run is lost to another, and no file outside them to a resumed one."""
 
+import csv
 import json
 import os
 import signal
@@ -82,16 +83,22 @@ def test_what_overwrite_leaves(capsys):
     assert contents("log") == {f"log/{k}": v.encode() for k, v in mine.items()}
 
 
-def test_second_run_of_a_log_replaces_what_the_first_saved():
+def test_second_run_of_a_log_is_refused_unless_it_replaces_the_first():
     with logger.scoped_configure("log", ["csv"]):
         given = dict(env=gym.make("CartPole-v1"), network="mlp", total_timesteps=100)
         learn(**given).save("log/model.safetensors")
         old = [*Path("log/checkpoints").iterdir(), Path("log/model.safetensors")]
         notes = Path("log/checkpoints/notes.txt")
         notes.write_text("mine")
-        learn(**given | {"total_timesteps": 50})
+        before, given["total_timesteps"] = contents("log"), 50
+        with pytest.raises(UserFileError, match="log has a run already"):
+            learn(**given)
+        assert contents("log") == before
+        learn(**given, overwrite=True)
         assert len(old) == 3 and not any(path.exists() for path in old)
         assert notes.read_text() == "mine"
+        (row,) = csv.DictReader(Path("log/progress.csv").open())
+        assert row["total_timesteps"] == "5"  # the first update
 
 
 def test_overwrite_needs_a_folder(capsys):
@@ -194,12 +201,13 @@ def test_resumed_run_writes_to_its_folder_alone(capsys):
     assert Path("outside").read_bytes() != b"precious"
 
 
-def learn_in(folder, **given):
+def learn_in(folder, reset=True, **given):
     with logger.scoped_configure(folder, ["csv"]):
         env = make_vec_env(
             "CartPole-v1", num_env=given.pop("num_env", 1), log_dir=folder
         )
-        env.reset()  # which begins monitor files
+        if reset:
+            env.reset()  # which begins monitor files
         return learn(env=env, network="mlp", total_timesteps=100, **given)
 
 
@@ -207,18 +215,41 @@ def test_used_folder_is_refused_in_python_too():
     learn_in("log", num_env=2)
     kept = contents("log")
     time.sleep(0.1)
-    with pytest.raises(UserFileError, match="log has a run already"):
-        learn_in("log")
-    # Monitor files begin before learn() is called.
-    assert {path: x for path, x in contents("log").items() if "0.0" not in path} == {
-        path: x for path, x in kept.items() if "0.0" not in path
-    }
-    time.sleep(0.1)
-    learn_in("log", overwrite=True)
+    for given in ({}, {"overwrite": True}, {"resume": "log"}):
+        with pytest.raises(UserFileError, match="log has a run already, and a reset"):
+            learn_in("log", **given)
+    with logger.scoped_configure("log", ["csv", "log"]):
+        for _ in range(2):
+            with pytest.raises(UserFileError, match="log has a run already"):
+                logger.log("beginning")
+            logger.logkv("number", 1)
+            with pytest.raises(UserFileError, match="log has a run already"):
+                logger.dumpkvs()
+    assert contents("log") == kept
+    learn_in("log", reset=False, overwrite=True)
     assert not Path("log/0.1.monitor.csv").exists()
     assert len(Path("log/0.0.monitor.csv").read_text().splitlines()) > 2
     (found,) = runs.list_runs("log")
     assert found.state == "finished"
+
+
+def test_run_that_came_after_the_logger_was_configured_is_kept():
+    with logger.scoped_configure("log", ["csv"]):
+        with logger.scoped_configure(None, []):
+            train("--log_path=log")
+        before = contents("log")
+        with pytest.raises(UserFileError, match="log has a run already"):
+            learn(gym.make("CartPole-v1"), "mlp", total_timesteps=100)
+        assert contents("log") == before
+
+
+def test_words_before_a_run_stay_in_its_log():
+    with logger.scoped_configure("log", ["log"]):
+        logger.log("beginning")
+        learn(gym.make("CartPole-v1"), "mlp", total_timesteps=100, log_interval=1)
+        logger.log("the end")
+    lines = Path("log/log.txt").read_text().splitlines()
+    assert lines[0] == "beginning" and lines[-1] == "the end" and len(lines) > 10
 
 
 def test_failed_learn_lets_others_in():
@@ -231,7 +262,7 @@ def test_failed_learn_lets_others_in():
         assert found.state == "finished"
 
 
-@pytest.mark.parametrize("name", ["log.txt", "checkpoints", "config.json.tmp"])
+@pytest.mark.parametrize("name", ["log.txt", "checkpoints", "config.json.tmp", "wandb"])
 def test_links_out_of_a_folder_are_not_followed(capsys, name):
     train("--log_path=log")
     Path("victim").mkdir()
@@ -241,6 +272,45 @@ def test_links_out_of_a_folder_are_not_followed(capsys, name):
         Path("victim", name).write_text("precious")
     Path("log", name).symlink_to(f"../victim/{name}")
     kept = contents("victim")
-    error = error_of(capsys, "--resume=log --num_timesteps=400")
-    assert f"{name} is a link" in error
-    assert contents("victim") == kept
+    Path("linked").mkdir()
+    Path("linked", name).symlink_to(f"../victim/{name}")
+    for words in (
+        "--resume=log --num_timesteps=400",
+        f"{SHORT} --log_path=log --overwrite",
+        f"{SHORT} --log_path=linked --overwrite",
+    ):
+        if "linked" not in words or name != "config.json.tmp":
+            assert "a link to another place" in error_of(capsys, words)
+        else:  # It is replaced.
+            run.main(words.split())
+            assert not Path("linked", name).exists()
+        assert contents("victim") == kept
+
+
+def test_model_that_was_saved_before_is_replaced_when_asked(capsys):
+    train("--save_path=model")
+    before = Path("model").read_bytes()
+    words = f"{SHORT} --save_path=model --lr=0.1"
+    assert "there is a file" in error_of(capsys, words)
+    assert "--overwrite" in error_of(capsys, words)
+    assert Path("model").read_bytes() == before
+    run.main([*words.split(), "--overwrite"])
+    assert Path("model").read_bytes() != before
+
+
+@pytest.mark.parametrize("name", ["config.json", "0.0.monitor.csv", "progress.csv"])
+def test_model_is_not_saved_in_the_place_of_the_log(capsys, name):
+    error = error_of(capsys, f"{SHORT} --log_path=log --save_path=log/{name}")
+    assert f"--save_path is log/{name}, which the log has for itself" in error
+    assert not Path("log").exists()
+
+
+@pytest.mark.parametrize("text", ['{"model_type": "bert"}', "[]", "damaged"])
+def test_folder_of_another_library_is_not_replaced(capsys, text):
+    Path("log").mkdir()
+    Path("log/config.json").write_text(text)
+    Path("log/model.safetensors").write_text("precious")
+    kept = contents("log")
+    assert "has a run already" in error_of(capsys, f"{SHORT} --log_path=log")
+    error = error_of(capsys, f"{SHORT} --log_path=log --overwrite")
+    assert "config.json is not of a run here" in error and contents("log") == kept

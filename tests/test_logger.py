@@ -304,9 +304,9 @@ def test_disabled_writes_nothing_at_all():
     sizes = {name: os.path.getsize(f"log/{name}") for name in os.listdir("log")}
     assert sizes.keys() == {"log.txt", "progress.csv", "progress.json"}
     assert set(sizes.values()) == {0}
-    logger.configure("log", ["json"])
+    logger.configure("enabled", ["json"])
     write({"a": 2})
-    with open("log/progress.json") as file:
+    with open("enabled/progress.json") as file:
         assert file.read() == '{"a": 2}\n'
 
 

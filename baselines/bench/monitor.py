@@ -19,6 +19,7 @@ from baselines.common.saving.files import (
     synced_size,
     writing,
 )
+from baselines.common.saving.log_folder import check_no_run
 from baselines.common.saving.states import check_like
 from baselines.common.tables import parse_table, read_text
 
@@ -156,11 +157,18 @@ class ResultsWriter:
         self.keys = ("r", "l", "t", *extra_keys)
         self.file = self.lost = None
         self.size = None  # at the last get_state(); None if there is no file
+        self.continues = False  # whether the file is of an earlier process
 
     def open(self):
-        """Creates the file, folders included, unless it is open already, or lost."""
+        """Creates the file, folders included, unless it is open already, or lost.
+
+        Raises:
+            UserFileError: if it is there and of a run, or cannot be made.
+        """
         if self.file or self.lost:
             return
+        if os.path.exists(self.filename) and not self.continues:
+            check_no_run(os.path.dirname(self.filename))
         with writing(self.filename):
             os.makedirs(os.path.dirname(self.filename), exist_ok=True)
             self.file = open_text(self.filename)
@@ -205,7 +213,7 @@ class ResultsWriter:
             UserFileError: if the file is missing or shorter than that.
         """
         check_like(state, {"header": ..., "size": ...}, "file")
-        self.lost = None
+        self.lost, self.continues = None, True
         self.header, self.size = state["header"], state["size"]
         if self.size is None:
             self.close()
@@ -221,6 +229,7 @@ class ResultsWriter:
             the time that its ``t`` counts from, which is later than in the header if
             the run was resumed; None if there is no file with a row.
         """
+        self.continues = True
         try:
             with open(self.filename, "rb") as file:
                 text = file.read()

@@ -27,13 +27,14 @@ from baselines.common.envs.registry import (
 )
 from baselines.common.envs.spaces import is_image
 from baselines.common.errors import (
+    UserFileError,
     UserTypeError,
     UserValueError,
     suggest,
 )
 from baselines.common.resuming import parse_resume
 from baselines.common.saving.files import check_writable
-from baselines.common.saving.log_folder import check_unused
+from baselines.common.saving.log_folder import check_unused, is_log_file
 from baselines.common.settings import OWN, Settings
 
 # Arguments of learn() that are not the algorithm's own but come from those below.
@@ -223,6 +224,11 @@ def check_own(settings) -> None:
         if os.path.isdir(path) or settings.save_path.endswith("/"):
             raise UserValueError(f"--save_path has to name a file; {path} is a folder")
         check_writable(*os.path.split(path))
+        if os.path.lexists(path) and not settings.overwrite:
+            raise UserFileError(
+                f"there is a file {path} already: give another --save_path, or replace "
+                "it with --overwrite"
+            )
     if settings.normalize_rewards and settings.reward_scale != 1.0:
         raise UserValueError(
             "--reward_scale would change nothing, as rewards are divided by the "
@@ -238,9 +244,14 @@ def check_own(settings) -> None:
             )
         return
     folder = settings.log_path or os.environ.get("OPENAI_LOGDIR") or None
-    if settings.overwrite and folder is None:
+    if settings.overwrite and folder is None and settings.save_path is None:
         raise UserValueError(
             "--overwrite needs the folder of the run that is replaced, --log_path"
+        )
+    saved = settings.save_path and os.path.expanduser(settings.save_path)
+    if folder is not None and saved and is_log_file(folder, saved):
+        raise UserValueError(
+            f"--save_path is {saved}, which the log has for itself; give another path"
         )
     if folder is not None and not settings.overwrite and mpi.rank == 0:
         check_unused(folder)

@@ -12,6 +12,7 @@ from baselines.common.held_warnings import show_warnings
 from baselines.common.log_outputs import find_output
 from baselines.common.saving.files import going_on, replace_file, writing
 from baselines.common.saving.log_folder import (
+    check_links,
     check_unused,
     is_lock_of,
     lock_folder,
@@ -46,6 +47,8 @@ class Logger:
         self.states = None
         self.lost = []
         self.descriptor = None  # of the lock
+        self.claimed = False  # whether files of a run in the folder are this logger's
+        self.has_run = False  # whether a run was begun
         # Older files are of an earlier run. (Their times are coarse.)
         self.configured_at = time.time() - 0.05
         self.level = INFO
@@ -57,9 +60,15 @@ class Logger:
 
         Args:
             state: from ``get_state``, if files are truncated to it and continued.
+
+        Raises:
+            UserFileError: if the folder is not this logger's, see ``claim``.
         """
         if self.outputs is not None:
             return
+        if state is None:
+            self.claim()
+        self.claimed = True
         show_warnings()  # A run begins, whose arguments were accepted.
         state = state or self.states or {}
         states = {name: state.get(name) for name in self.formats}
@@ -74,13 +83,38 @@ class Logger:
                 outputs[name] = find_output(name)(self.folder, state)
         self.outputs, self.states = outputs, states
 
+    def claim(self, overwrite=False):
+        """Locks the folder, and makes sure that nothing in it is of another run.
+
+        Args:
+            overwrite: whether files of an earlier run are removed.
+
+        Raises:
+            UserFileError: if there are some, and ``overwrite`` is false, or another
+                process is writing to the folder.
+        """
+        if self.folder is None or mpi.rank > 0:
+            return
+        self.lock()
+        if self.claimed:
+            return
+        try:
+            check_links(self.folder)
+            remove_or_refuse = remove_run_files if overwrite else check_unused
+            remove_or_refuse(self.folder, self.configured_at)
+        except BaseException:
+            self.unlock()
+            raise
+        self.claimed = True
+
     def begin_run(self, make_config, overwrite):
-        if self.folder is not None and mpi.rank == 0:
-            self.lock()
-            if self.states is None:
-                (remove_run_files if overwrite else check_unused)(
-                    self.folder, self.configured_at
-                )
+        if self.has_run:  # whose files this run would replace
+            self.claimed = False
+            if overwrite:
+                self.close()
+                self.states = None
+        self.claim(overwrite)
+        self.has_run = True
         self.describe(make_config)
         self.open()
 

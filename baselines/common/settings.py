@@ -60,7 +60,7 @@ class Settings:
         "seconds after which a worker process that gives no answer counts as dead",
     ] = WORKER_TIMEOUT
     save_path: Annotated[
-        str, "where to save the model (default: in the log folder)"
+        str, "where to save the model, a new file (default: in the log folder)"
     ] = None
     load_path: Annotated[str, "a saved model to start from"] = None
     resume: Annotated[
@@ -73,7 +73,9 @@ class Settings:
         "folder of the run's files (default: $OPENAI_LOGDIR, else a new one in the "
         "temporary folder)",
     ] = None
-    overwrite: Annotated[bool, "replace the run that is in the log folder"] = False
+    overwrite: Annotated[
+        bool, "replace the run that is in the log folder, and the file at save_path"
+    ] = False
     save_video_interval: Annotated[
         arg.CountOrZero,
         "steps of each environment from one video of training, in the folder videos of "

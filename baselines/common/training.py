@@ -29,7 +29,7 @@ from baselines.common.saving.checkpoints import (
     name_newest,
 )
 from baselines.common.saving.files import check_writable
-from baselines.common.saving.log_folder import check_links, remove_saved
+from baselines.common.saving.log_folder import check_links
 from baselines.common.signals import StopSignals, stop
 from baselines.common.sizes import check_sizes
 from baselines.common.status import begin_status
@@ -197,8 +197,6 @@ class Run:
         overwrite = self.arguments.given["overwrite"]
         logger.begin_run(lambda: config_of_call(self), overwrite)
         mpi.wait()  # until rank 0 has removed the files of an earlier run
-        if logger.get_dir():
-            remove_saved(logger.get_dir())
         if self.checkpoint_interval and not all(map(is_resumable, self.envs)):
             self.checkpoint_interval = 0
             logger.warn(f"no checkpoints are written: {NOT_RESUMABLE}")
@@ -217,7 +215,7 @@ class Run:
                     f"cannot resume {folder}: it was run without checkpoints "
                     "(checkpoint_interval=0)"
                 )
-            logger.open_files()
+            logger.begin_again()
             logger.log(f"{folder} has no checkpoint yet: starting from its beginning")
             return
         self.num_timesteps, old_total = found

@@ -4,12 +4,13 @@ import fcntl
 import math
 import os
 import time
+from fnmatch import fnmatch
 from glob import escape, glob
 
-from baselines.common import mpi
-from baselines.common.errors import UserFileError
+from baselines.common.errors import UserError, UserFileError
 from baselines.common.page import is_report
 from baselines.common.saving.files import writing
+from baselines.common.saving.json_values import read_json
 
 # Of a run that came to its end, and of its evaluations.
 MODEL_FILE = "model.safetensors"
@@ -20,17 +21,18 @@ SAVED_FILES = (
     "checkpoints/*.json",
     "checkpoints/*.safetensors",
 )
+MONITOR_FILES = "monitor.csv", "*.monitor.csv"
 LOG_FILES = (
     "progress.csv",
     "progress.json",
     "log.txt",
-    "monitor.csv",
-    "*.monitor.csv",
+    *MONITOR_FILES,
     "tb/events.out.*",
 )
 # What a run writes, and no other file in the folder is. (Runs of Weights & Biases have
 # a folder each in wandb, and may not have been uploaded yet.)
 RUN_FILES = ("config.json", *LOG_FILES, *SAVED_FILES, "videos/video*.mp4")
+FOLDERS = "checkpoints", "tb", "videos", "wandb"
 REPORT_FILE = "report.html"  # which is a run's if it is a report
 LOCK_SECONDS = 1  # in which somebody who only looks has let go
 
@@ -40,24 +42,50 @@ def find_run_files(folder, before=math.inf, names=RUN_FILES) -> list:
 
     Args:
         folder: path.
-        before: time in seconds; files that were changed later are left out.
+        before: time in seconds; monitor files that were changed later are left out,
+            because an environment may begin its own before ``learn()`` is called.
         names: patterns of files in the folder.
     """
     folder = escape(os.path.expanduser(folder))
-    paths = [path for name in names for path in sorted(glob(f"{folder}/{name}"))]
-    return [path for path in paths if os.lstat(path).st_mtime < before]
+    return [
+        path
+        for name in names
+        for path in sorted(glob(f"{folder}/{name}"))
+        if name not in MONITOR_FILES or os.lstat(path).st_mtime < before
+    ]
 
 
 def remove_run_files(folder, before=math.inf) -> None:
-    """Removes the files of a run, its report included, as ``find_run_files`` does."""
+    """Removes the files of a run, its report included, as ``find_run_files`` does.
+
+    Raises:
+        UserFileError: if there is a ``config.json`` that no logger has written.
+    """
+    check_config(folder)
     reports = find_run_files(folder, before, [REPORT_FILE])
     remove([*find_run_files(folder, before), *filter(is_report, reports)])
 
 
-def remove_saved(folder) -> None:
-    """Removes the models and checkpoints of an earlier run in the same folder."""
-    if mpi.rank == 0:
-        remove(find_run_files(folder, names=SAVED_FILES))
+def check_config(folder) -> None:
+    """Raises UserFileError for the ``config.json`` of another library."""
+    path = os.path.join(os.path.expanduser(folder), "config.json")
+    if not os.path.isfile(path):
+        return
+    try:
+        ours = "log_formats" in read_json(path)
+    except (UserError, TypeError):
+        ours = False
+    if not ours:
+        raise UserFileError(
+            f"{path} is not of a run here, so nothing in {folder} is replaced: give "
+            "another folder, or remove the file"
+        )
+
+
+def is_log_file(folder, path) -> bool:
+    """Whether a run with that log folder writes to a path, but for its models."""
+    name = os.path.relpath(path, os.path.abspath(os.path.expanduser(folder)))
+    return any(fnmatch(name, pattern) for pattern in ("config.json", *LOG_FILES))
 
 
 def remove(paths) -> None:
@@ -69,17 +97,17 @@ def remove(paths) -> None:
 def check_links(folder) -> None:
     """Raises UserFileError if writing to a run's files would change others."""
     folder = os.path.expanduser(folder)
-    places = [os.path.join(folder, name) for name in ("checkpoints", "tb", "videos")]
+    places = [os.path.join(folder, name) for name in FOLDERS]
     files = find_run_files(folder)
     for path in [*places, *files, *(f"{file}.tmp" for file in files)]:
         if os.path.islink(path):
             raise UserFileError(
-                f"cannot resume {folder}: {path} is a link, which a run does not make"
+                f"cannot write to {folder}: {path} is a link to another place"
             )
 
 
 def check_unused(folder, before=math.inf) -> None:
-    """Raises UserFileError if a run has written to a folder already.
+    """Raises UserFileError if there are files of a run in a folder.
 
     Args:
         folder, before: as in ``find_run_files``.
@@ -89,7 +117,22 @@ def check_unused(folder, before=math.inf) -> None:
         raise UserFileError(
             f"{folder} has a run already ({named}{', ...' if files[2:] else ''}): "
             f"continue it with --resume={folder}, replace it with --overwrite (in "
-            "Python, learn(overwrite=True)), or give another folder"
+            "Python, learn(overwrite=True), before anything is logged), or give "
+            "another folder"
+        )
+
+
+def check_no_run(folder) -> None:
+    """Raises UserFileError if a folder is that of a run, whose episodes would go.
+
+    Args:
+        folder: of a monitor file that was not begun by this process.
+    """
+    if os.path.exists(os.path.join(folder, "config.json")):
+        raise UserFileError(
+            f"{folder} has a run already, and a reset of the environment would begin "
+            "its monitor files anew: call learn() first, with resume or "
+            "overwrite=True, or give another folder"
         )
 
 
