@@ -207,8 +207,7 @@ def lock():
 
 def begin_again():
     """Begins the files of a run anew that has no checkpoint to continue from."""
-    current.claimed = True
-    current.open()
+    current.begin_again()
 
 
 def lose(error):

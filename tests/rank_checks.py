@@ -144,6 +144,7 @@ def variables_are_equal_after_10_updates():
             total_timesteps=100_000,
             normalize_observations=True,
             callback=callback,
+            overwrite=True,
         )
         assert updates == list(range(1, 11))
         weights = b"".join(v.numpy().tobytes() for v in model.variables)
@@ -189,6 +190,7 @@ def off_policy_variables_are_equal_and_steps_are_counted_over_the_ranks():
         learning_starts=0,
         batch_size=8,
         total_timesteps=8,
+        overwrite=True,
     )
 
 
@@ -279,8 +281,8 @@ def report(text):
 
 
 if __name__ == "__main__":
-    with logger.scoped_configure("checks", []):
-        for check in CHECKS:
+    for check in CHECKS:
+        with logger.scoped_configure(f"checks/{check.__name__}", []):
             check()
             report(f"passed {check.__name__}")
     run.main([*sys.argv[1:], "--log_path=uninterrupted"])

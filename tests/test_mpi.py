@@ -275,6 +275,7 @@ def test_ranks_need_equal_settings(monkeypatch):
     from baselines.a2c import learn
 
     arguments = dict(env=CounterEnv(), network="mlp", total_timesteps=100)
+    arguments["overwrite"] = True
     learn(**arguments)
     for name, value in (("nsteps", 9), ("num_envs", 3), ("total_timesteps", 200)):
 

@@ -140,6 +140,7 @@ def test_learning_rates_of_a2c_by_number_text_and_function():
             total_timesteps=40,
             seed=0,
             callback=callback,
+            overwrite=True,
             **settings,
         )
 

@@ -16,6 +16,7 @@ from baselines.common.saving.log_folder import (
     check_unused,
     is_lock_of,
     lock_folder,
+    remove_monitor_files,
     remove_run_files,
 )
 
@@ -116,6 +117,12 @@ class Logger:
         self.claim(overwrite)
         self.has_run = True
         self.describe(make_config)
+        self.open()
+
+    def begin_again(self):
+        self.claimed = True
+        if self.folder is not None and mpi.rank == 0:
+            remove_monitor_files(self.folder)
         self.open()
 
     def describe(self, make_config):

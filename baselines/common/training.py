@@ -216,6 +216,7 @@ class Run:
                     "(checkpoint_interval=0)"
                 )
             logger.begin_again()
+            mpi.wait()  # until rank 0 has removed the monitor files
             logger.log(f"{folder} has no checkpoint yet: starting from its beginning")
             return
         self.num_timesteps, old_total = found

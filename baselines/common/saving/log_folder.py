@@ -66,6 +66,11 @@ def remove_run_files(folder, before=math.inf) -> None:
     remove([*find_run_files(folder, before), *filter(is_report, reports)])
 
 
+def remove_monitor_files(folder) -> None:
+    """Removes the episodes of a run that begins again."""
+    remove(find_run_files(folder, names=MONITOR_FILES))
+
+
 def check_config(folder) -> None:
     """Raises UserFileError for the ``config.json`` of another library."""
     path = os.path.join(os.path.expanduser(folder), "config.json")
