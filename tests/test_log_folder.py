@@ -314,3 +314,17 @@ def test_folder_of_another_library_is_not_replaced(capsys, text):
     assert "has a run already" in error_of(capsys, f"{SHORT} --log_path=log")
     error = error_of(capsys, f"{SHORT} --log_path=log --overwrite")
     assert "config.json is not of a run here" in error and contents("log") == kept
+
+
+def test_run_that_replaces_one_of_a_moment_ago_has_its_own_episodes():
+    learn_in("log", reset=False)
+    with logger.scoped_configure("log", ["csv"]):
+        for path in Path("log").glob("*.monitor.csv"):
+            os.utime(path)
+        env = make_vec_env("CartPole-v1", num_env=1, log_dir="log")
+        given = dict(network="mlp", total_timesteps=100, overwrite=True)
+        learn(env, **given)
+        first = Path("log/0.0.monitor.csv").read_text()
+        learn(env, **given)  # which goes on with the file that is open
+        second = Path("log/0.0.monitor.csv").read_text()
+    assert second.startswith(first) and len(second) > len(first)

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import math
 import os
 import sys
 import time
@@ -101,8 +102,11 @@ class Logger:
             return
         try:
             check_links(self.folder)
+            before = self.configured_at
+            if os.path.isfile(self.config_path) and not self.has_run:
+                before = math.inf  # No environment can have begun its files here.
             remove_or_refuse = remove_run_files if overwrite else check_unused
-            remove_or_refuse(self.folder, self.configured_at)
+            remove_or_refuse(self.folder, before)
         except BaseException:
             self.unlock()
             raise
