@@ -96,7 +96,7 @@ REFUSED_STATES = {
     "a float for a count": (lambda s: s["episodes"].update(count=1.0), "episodes"),
     "a negative count": (lambda s: s["episodes"].update(count=-1), "episodes"),
     "results without a return": (
-        lambda s: s["episodes"].update(results=[{"l": 1}], count=1),
+        lambda s: s["episodes"].update(results=[{"l": 1}]),
         "episodes cannot be restored .*'r'",
     ),
     "seconds that are NaN": (
