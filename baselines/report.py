@@ -44,6 +44,7 @@ from baselines.common.run_folder import (
 from baselines.common.saving.files import check_writable, replace_file
 from baselines.common.saving.log_folder import REPORT_FILE
 
+LOG_BYTES = 2**24  # of log.txt that are read: its end, if it is longer
 SIZE = 5, 3.2  # of a picture, in inches: its text is readable on a phone
 
 
@@ -147,7 +148,7 @@ def facts(run, result) -> list:
     words.append(f"mean return of the last {count} episodes {to_text(run.last_return)}")
     if run.best_return is not None:
         words.append(f"best {to_text(run.best_return)}")
-    if shares := find_in_log(result.dirname, "time: (.*)"):
+    if shares := find_in_log(result.dirname, "time: "):
         words.append(f"time: {shares}")
     return [*words, run.state]
 
@@ -239,21 +240,24 @@ def show_settings(config) -> list:
 def show_versions(config, folder) -> list:
     """Returns HTML of what a run was trained with."""
     rows = list(config.get("versions", {}).items())
-    if devices := find_in_log(folder, "training .* on (.*); log folder: "):
-        rows.append(("trained on", devices))
+    if begun := find_in_log(folder, "training "):
+        device = begun.partition("; log folder: ")[0].rpartition(" on ")[2]
+        rows.append(("trained on", device))
     if config.get("resumed"):
         rows.append(("times resumed", len(config["resumed"])))
     return [heading("Versions and machine"), table(None, rows)] if rows else []
 
 
-def find_in_log(folder, pattern):
-    """Returns what a pattern's group last was in a run's log.txt, None if nothing."""
+def find_in_log(folder, start):
+    """Returns the rest of the last line in a run's log.txt that begins so, or None."""
     path = os.path.join(folder, "log.txt")
     if not os.path.isfile(path):
         return None
-    with open(path, errors="replace") as file:
-        found = [match[1] for line in file if (match := re.match(pattern, line))]
-    return found[-1] if found else None
+    with open(path, "rb") as file:
+        file.seek(max(0, os.path.getsize(path) - LOG_BYTES))
+        text = "\n" + file.read(LOG_BYTES).decode(errors="replace")
+    _, found, rest = text.rpartition(f"\n{start}")
+    return rest.partition("\n")[0] if found else None
 
 
 def commands(run, config) -> list:

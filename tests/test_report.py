@@ -1,6 +1,7 @@
 """Pages about runs: what they show, that they are whole, what they never replace."""
 
 import json
+import os
 import re
 import shlex
 import shutil
@@ -20,6 +21,7 @@ from baselines import report as command
 from baselines import run
 from baselines.common.curves import find_runs
 from baselines.common.run_folder import describe_run
+from baselines.common.saving import log_folder
 from baselines.report import commands, draw_histogram, report
 
 BROWSERS = "chromium", "chromium-browser", "google-chrome", "chrome"
@@ -201,7 +203,7 @@ def test_nothing_in_a_file_becomes_html():
     returns = [1.0, float("nan"), 2.0]
     write_log(Path("log"), returns, env=evil, alg=evil, num_timesteps=9, lr=evil)
     config = json.loads(Path("log/config.json").read_text())
-    config |= {"command": f"--lr={evil}", "versions": {evil: evil}}
+    config |= {"command": shlex.quote(f"--lr={evil}"), "versions": {evil: evil}}
     Path("log/config.json").write_text(json.dumps(config))
     Path("log/log.txt").write_text(f"training a on {evil}; log folder: x\n")
     report(["log"])
@@ -211,6 +213,36 @@ def test_nothing_in_a_file_becomes_html():
     assert ["lr", evil] in page.rows
     legend = pictures(page)[0]
     assert evil in "".join(ElementTree.fromstring(legend).itertext())
+
+
+def test_log_is_read_up_to_its_last_words():
+    write_log(Path("log"), [1.0])
+    lines = ["training a on one; log folder: x", "time: once", "a time: no", "b"]
+    lines += ["training a on a on two; log folder: x; log folder: y", "time: twice"]
+    Path("log/log.txt").write_text("\n".join(lines))
+    report(["log"])
+    page = Page("log/report.html")
+    assert ["trained on", "two"] in page.rows and "time: twice" in page.text
+    # Lines that patterns would take hours for, or memory for.
+    Path("log/log.txt").write_text(f"training {' on ' * 100_000}")
+    with open("log/log.txt", "a") as file:
+        file.truncate(2**40)
+    report(["log"])
+    assert Page("log/report.html").rows
+
+
+@pytest.mark.parametrize(
+    "make", [os.mkfifo, lambda path: os.symlink("/dev/zero", path)]
+)
+def test_what_is_no_file_is_no_report(make, capsys):
+    """Opening a pipe would wait for a writer."""
+    write_log(Path("log"), [1.0])
+    make("log/report.html")
+    with pytest.raises(SystemExit):
+        command.main(["log"])
+    assert "log/report.html: it is there, and no report" in capsys.readouterr().err
+    log_folder.remove_run_files("log")
+    assert os.listdir("log") == ["report.html"]
 
 
 def test_only_a_report_is_replaced(capsys):

@@ -4,6 +4,7 @@ All text is escaped, as it comes out of files that others may have written.
 """
 
 import io
+import os
 import re
 from html import escape
 
@@ -30,6 +31,8 @@ summary { cursor: pointer; }
 
 def is_report(path) -> bool:
     """Whether a path is a page that ``make_page`` made."""
+    if not os.path.isfile(path):  # Opening a pipe would wait.
+        return False
     try:
         with open(path, "rb") as file:
             return file.read(len(START)) == START.encode()
