@@ -35,7 +35,7 @@ from baselines.common.page import (
     table,
 )
 from baselines.common.run_folder import (
-    check_config,
+    config_of,
     describe_run,
     known,
     read_scores,
@@ -94,7 +94,7 @@ def check_output(path) -> None:
 def one_run(results) -> str:
     """Returns the page of one run, of a list of one ``Result``."""
     (result,) = results
-    run, config = describe_run(result), check_config(result)
+    run, config = describe_run(result), config_of(result)
     seed = "" if run.seed is None else f", seed {run.seed}"
     title = f"{run.alg or 'run'} on {to_text(run.env)}{seed}"
     pictures = draw_curves(results)

@@ -204,7 +204,7 @@ def command_of_model(command, model_path) -> str:
     left_out = ("--load_path", "--save_path", "--log_path", "--num_timesteps")
     for word in words:
         if word in left_out:
-            next(words)  # The value is a word of its own.
+            next(words, None)  # The value is a word of its own.
         elif word.split("=")[0] not in (*left_out, "--overwrite", "--play"):
             kept.append(word)
     # The interpreter that has this package, which "python" may not be.

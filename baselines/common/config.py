@@ -9,20 +9,26 @@ from importlib import metadata
 
 import baselines
 from baselines.common import machine, mpi
-from baselines.common.errors import UserFileError, UserValueError
+from baselines.common.arguments import Count
+from baselines.common.declarations import Argument
+from baselines.common.errors import UserFileError, UserValueError, shown
 from baselines.common.saving.json_values import read_json
 
 FORMAT = 6
 VERSIONS_OF = "tensorflow", "keras", "gymnasium", "ale-py", "stable-retro", "numpy"
 CODE = "alg", "env", "network", "values", "reward"  # arguments that name code
-KEYS = {  # beside format and arguments
+KINDS = {
+    "arguments": dict,
     "settings": dict,
-    "ranks": int,
+    "ranks": Count,
     "command": str | None,  # None for a run that was started from Python
     "resumed": list,
     "versions": dict,
-    "log_formats": list,
+    "log_formats": list[str],
 }
+KEYS = {name: Argument(name, kind) for name, kind in KINDS.items()}  # beside format
+UPDATE_SIZE = Argument("update_size", Count)  # which a run from Python adds
+NEVER_STORED = {"env", "seed", "resume"}  # among the settings of learn()
 
 
 def make_config(settings, argv=None) -> dict:
@@ -73,38 +79,67 @@ def read_config(folder, own) -> dict:
     if not os.path.isfile(path):
         raise UserFileError(f"there is no run to resume in {folder}: no file {path}")
     config = read_json(path)
-    try:
-        version = config["format"]
-        valid = type(version) is int
-        valid = valid and (version != FORMAT or is_config(config, own))
-    except (ValueError, TypeError, KeyError, AttributeError):
-        valid = False
-    if not valid:
-        raise UserValueError(f"{path} is damaged")
-    if config["format"] != FORMAT:
+    version = config.get("format") if isinstance(config, dict) else None
+    if type(version) is int and version != FORMAT:
         raise UserValueError(
-            f"cannot resume {folder}: its format is {config['format']}, not {FORMAT}"
+            f"cannot resume {folder}: its format is {shown(version)}, not {FORMAT}"
         )
+    try:
+        if version != FORMAT:
+            raise UserValueError("it has no format")
+        check_config(config, own)
+        check_complete(config, own)
+    except UserValueError as error:
+        raise UserValueError(f"{path} is damaged: {error}") from None
     return config
 
 
-def is_config(config, own) -> bool:
-    """Whether a JSON value has all that ``make_config`` makes, of the same types."""
-    arguments, settings = config["arguments"], config["settings"]
+def check_complete(config, own) -> None:
+    """Raises UserValueError unless a dict has all that ``make_config`` makes.
+
+    What is in it twice has to agree.
+    """
+    missing = KEYS.keys() - config.keys()
+    arguments, settings = config.get("arguments", {}), config.get("settings", {})
     needed = {"alg", "num_env", "normalize_rewards", "seed"}
-    if config["command"] is not None:  # Python may have made any environment.
+    same = [("num_timesteps", "total_timesteps")]
+    if config.get("command") is not None:  # Python may have made any environment.
         needed |= {"env", "env_type"}
-    if None in (arguments[name] for name in needed):
-        return False
-    for name, value in arguments.items():
-        if value is not None:
+        same += [(name, name) for name in settings.keys() & own.keys()]
+    missing |= own.keys() - arguments.keys()
+    missing |= {name for name in needed if arguments.get(name) is None}
+    if missing:
+        raise UserValueError(f"it has no {min(missing)}")
+    if others := sorted(
+        [*(arguments.keys() - own.keys()), *(settings.keys() & NEVER_STORED)]
+    ):
+        raise UserValueError(f"no run has a setting {shown(others[0])} there")
+    for name, other in same:
+        value, again = arguments[name], settings.get(other)
+        if type(value) is not type(again) or value != again:
+            raise UserValueError(
+                f"{name} is {shown(value)}, but in settings {other} is {shown(again)}"
+            )
+    if not arguments["num_timesteps"]:
+        raise UserValueError("num_timesteps is 0, with which no run begins")
+
+
+def check_config(config, own) -> None:
+    """Raises UserValueError for a value that no run has in its ``config.json``.
+
+    Names that are missing, or that other versions have, are no mistake here.
+    """
+    for name, argument in {**KEYS, "update_size": UPDATE_SIZE}.items():
+        if name in config:
+            argument.check(config[name])
+    for name, value in config.get("arguments", {}).items():
+        # Python may have made any environment.
+        if name in own and (name, value) != ("env", None):
             own[name].check(value)
-    return (
-        all(isinstance(config[key], kind) for key, kind in KEYS.items())
-        and config["arguments"].keys() == own.keys()
-        and type(settings["total_timesteps"]) is type(config["ranks"]) is int
-        and not settings.keys() & {"env", "seed", "resume"}
-    )
+    try:
+        shlex.split(config.get("command") or "")
+    except ValueError as error:
+        raise UserValueError(f"command is no command line ({error})") from None
 
 
 def foreign_code(config) -> list:

@@ -113,8 +113,8 @@ def settings_of(result) -> dict:
     config = result.metadata
     try:
         arguments = config["arguments"]
-        found = {"alg": arguments["alg"], "env": arguments["env"]}
-        found |= {"ranks": config["ranks"], **arguments, **config["settings"]}
+        found = {"ranks": config["ranks"], **arguments, **config["settings"]}
+        found |= {"alg": arguments["alg"], "env": arguments["env"]}
     except (TypeError, KeyError):  # of another library, or not kept
         headers = getattr(result.monitor, "headers", [{}])
         name = plot_util.task_name(result.dirname)

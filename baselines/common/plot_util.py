@@ -3,7 +3,6 @@
 ``python -m baselines.plot`` draws with these as well.
 """
 
-import json
 import os
 import re
 from typing import NamedTuple
@@ -12,13 +11,16 @@ import numpy as np
 
 from baselines.bench import Monitor
 from baselines.bench import load_results as load_episodes
+from baselines.common.config import check_config
 from baselines.common.errors import (
     MissingDependency,
     UserFileError,
     UserValueError,
     first_line,
 )
-from baselines.common.tables import read_table, read_text
+from baselines.common.saving.json_values import read_json
+from baselines.common.settings import OWN
+from baselines.common.tables import read_table
 
 COLORS = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"  # Okabe, Ito
 
@@ -79,13 +81,20 @@ def load_results(
 
 
 def read_metadata(folder):
-    """Returns the dict that a run wrote of itself; None if it wrote none."""
+    """Returns the dict that a run wrote of itself; None if it wrote none.
+
+    Raises:
+        UserFileError, UserValueError: if it cannot be read, or is damaged.
+    """
     for name in ("config.json", "metadata.json"):
         path = os.path.join(folder, name)
         if os.path.exists(path):
             try:
-                return dict(json.loads(read_text(path)))
-            except (ValueError, TypeError, RecursionError) as error:
+                if not isinstance(metadata, dict):
+                    raise UserValueError("it is no JSON object")
+                if "arguments" in metadata:  # of this library
+                    check_config(metadata, OWN)
+            except UserValueError as error:
                 raise UserValueError(f"{path} is damaged: {error}") from None
     return None
 
@@ -99,10 +108,12 @@ def task_name(dirname) -> str:
     path = os.path.abspath(dirname)
     return os.path.basename(re.sub(r"([-_/]seed[-_]?\d+|[-/]\d+)$", "", path))
 
+            metadata = read_json(path)
 
 def smooth(y, radius, mode="two_sided", valid_only=False) -> np.ndarray:
     """Returns means over a moving window, which is shorter at the ends.
 
+            return metadata
     Args:
         y: numbers, [n].
         radius: of the window.

@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 
 from baselines.common import plot_util
-from baselines.common.config import KEYS
 from baselines.common.curves import (
     RETURNS,
     SECONDS,
@@ -16,7 +15,7 @@ from baselines.common.curves import (
     has_episodes,
     settings_of,
 )
-from baselines.common.errors import UserError, UserValueError
+from baselines.common.errors import UserError
 from baselines.common.saving.checkpoints import list_manifests
 from baselines.common.saving.log_folder import (
     LOG_FILES,
@@ -25,8 +24,6 @@ from baselines.common.saving.log_folder import (
     find_run_files,
     is_locked,
 )
-
-OF_ARGUMENTS = {"alg": str, "env": str | None, "num_timesteps": int, "num_env": int}
 
 
 class RunFolder(NamedTuple):
@@ -88,11 +85,8 @@ def describe_run(result) -> RunFolder:
 
     Args:
         result: a ``Result`` of ``find_runs``.
-
-    Raises:
-        UserValueError: if its config.json is damaged.
     """
-    config = check_config(result)
+    config = config_of(result)
     arguments = config.get("arguments", {})
     last_return, best_return = read_scores(result)
     steps = count_steps(result)
@@ -111,24 +105,10 @@ def describe_run(result) -> RunFolder:
     )
 
 
-def check_config(result) -> dict:
-    """Returns the config.json of a run; an empty dict for one of another library.
-
-    Raises:
-        UserValueError: if it is damaged.
-    """
+def config_of(result) -> dict:
+    """Returns the config.json of a run; an empty dict for one of another library."""
     config = result.metadata or {}
-    if "arguments" not in config:
-        return {}
-    kinds = {"arguments": dict, **KEYS}
-    if not (has_kinds(config, kinds) and has_kinds(config["arguments"], OF_ARGUMENTS)):
-        raise UserValueError(f"{result.dirname}/config.json is damaged")
-    return config
-
-
-def has_kinds(values, kinds) -> bool:
-    """Whether those of some values that are there are of the kinds they have to be."""
-    return all(isinstance(values[k], kinds[k]) for k in values.keys() & kinds.keys())
+    return config if "arguments" in config else {}
 
 
 def read_scores(result):
@@ -179,7 +159,7 @@ def find_change(folder) -> datetime:
     """Returns when a run last wrote one of its files, in local time."""
     # Others in its folder, such as pictures, say nothing of it.
     paths = find_run_files(folder, names=(*LOG_FILES, *SAVED_FILES))
-    times = map(os.path.getmtime, paths or [folder])
+    times = [os.lstat(path).st_mtime for path in paths or [folder]]
     return datetime.fromtimestamp(max(times)).astimezone()
 
 
@@ -188,7 +168,7 @@ def find_state(folder, config, steps) -> str:
 
     Args:
         folder: its path.
-        config: of ``check_config``.
+        config: of ``config_of``.
         steps: agent steps so far, or None.
     """
     if is_locked(folder):
@@ -212,7 +192,9 @@ def has_update_left(config, steps) -> bool:
     """Whether a whole update fits into the agent steps that a run still has."""
     try:
         size = config["arguments"]["num_env"] * config["ranks"]
-        size *= config["settings"].get("nsteps", 1)
+        nsteps = config["settings"].get("nsteps", 1)
+        # Another algorithm's may be anything.
+        size *= nsteps if type(nsteps) is int else 1
         size = config.get("update_size", size)  # which a run from Python knows
         return steps + size <= config["arguments"]["num_timesteps"]
     except (KeyError, TypeError):
