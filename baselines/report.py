@@ -25,7 +25,7 @@ from baselines.common.curves import (
     has_episodes,
     settings_of,
 )
-from baselines.common.errors import UserFileError, UserValueError
+from baselines.common.errors import UserFileError, UserValueError, printable
 from baselines.common.page import (
     heading,
     is_report,
@@ -307,7 +307,7 @@ def main(argv=None):
     )
     with cli.one_line_errors():
         given = parser.parse_args(sys.argv[1:] if argv is None else argv)
-        print(f"wrote {report(**vars(given))}")
+        print(f"wrote {printable(report(**vars(given)))}")
 
 
 if __name__ == "__main__":

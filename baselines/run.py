@@ -16,7 +16,13 @@ from baselines.common import cli, mpi
 from baselines.common.config import command_line, foreign_code
 from baselines.common.envs.make import build_env
 from baselines.common.envs.registry import find_env_type, find_spec
-from baselines.common.errors import FullDiskError, UserError, UserFileError
+from baselines.common.errors import (
+    FullDiskError,
+    UserError,
+    UserFileError,
+    one_line,
+    printable,
+)
 from baselines.common.loading import TrainedEnv, rendered
 from baselines.common.parsing import parse
 from baselines.common.saving.checkpoints import list_manifests
@@ -172,7 +178,7 @@ def write_report(folder) -> None:
     except UserFileError as error:
         logger.lose(error)
     except UserError as error:
-        print(f"no report was written: {error}")
+        print(f"no report was written: {one_line(error)}")
 
 
 def print_next_steps(settings, model_path) -> None:
@@ -195,7 +201,7 @@ def print_next_steps(settings, model_path) -> None:
     if os.path.isfile(os.path.join(logger.get_dir(), "config.json")):
         lines.append(f"Evaluate: {python} -m baselines.evaluate {place}")
         lines.append(f"Play: {python} -m baselines.play {place}")
-    logger.log("\n".join(lines))
+    logger.log("\n".join(map(printable, lines)))
 
 
 def command_of_model(command, model_path) -> str:

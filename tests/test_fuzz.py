@@ -217,6 +217,14 @@ def test_forged_arguments_of_a_model_are_refused(name, value, dqn):
         baselines.load(dqn.folder / fuzz.MODEL)
 
 
+@pytest.mark.parametrize("name", ["observation_space", "action_space"])
+def test_forged_space_of_a_model_is_refused(name, dqn):
+    forge(dqn, lambda metadata: metadata.update({name: {"kind": "x"}}), fuzz.MODEL)
+    words = f"{fuzz.MODEL} is damaged: its {name}: .* does not describe a space"
+    with pytest.raises(UserValueError, match=words):
+        baselines.load(dqn.folder / fuzz.MODEL)
+
+
 @pytest.mark.parametrize(
     ("state", "example"),
     [

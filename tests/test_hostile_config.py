@@ -2,12 +2,14 @@
 
 import json
 import re
+import shlex
 import shutil
 from pathlib import Path
 
 import pytest
 
 from baselines import evaluate, logger, play, report, run, runs
+from baselines.common.errors import LONGEST, first_line, one_line
 
 RESUME = "--resume=log", "--num_timesteps=400"
 COMMANDS = {
@@ -134,3 +136,39 @@ def test_command_that_ends_before_a_value(capsys):
     edit(lambda c: c.update(command="python -m baselines.run --load_path"))
     COMMANDS["resume"]()
     assert "baselines.run --load_path=" in capsys.readouterr().out
+
+
+EVIL = "x\x1b[2J\nerror: fake; $(touch y)"
+
+
+def test_printed_values_cannot_move_the_cursor(capsys):
+    command = shlex.join(["python", "-m", "baselines.run", EVIL])
+    edit(lambda c: c.update(command=command), save_path=f"../{EVIL}")
+    COMMANDS["resume"]()
+    out = capsys.readouterr().out
+    assert "\x1b" not in out and "\nerror" not in out
+    flag = shlex.quote(f"--save_path=../{EVIL}").encode("unicode_escape").decode()
+    assert f"without {flag}\n" in out
+    assert "Start again from this model: " in out
+
+
+def test_commands_to_repeat_are_quoted(capsys, monkeypatch):
+    edit(lambda c: None, env="m:$(touch y)")
+    assert "again '--env=m:$(touch y)'" in error_of(capsys, "evaluate")
+    assert "'--env=m:$(touch y)'" in error_of(capsys, "resume")
+    edit(lambda c: c.update(log_formats=["m:$(touch y)"]), env="CartPole-v1")
+    error = error_of(capsys, "resume")
+    assert "set OPENAI_LOG_FORMAT='m:$(touch y)'" in error
+
+
+def test_long_values_are_shortened(capsys):
+    edit(lambda c: None, env="m:" + "x y " * 500_000)
+    for command in "evaluate", "resume":
+        assert "m:x y x y" in error_of(capsys, command)
+
+
+def test_message_of_any_length():
+    text = "a" * 300 + "\n" + "b c " * 10**6
+    for shown in one_line(text), first_line(text):
+        assert len(shown) < LONGEST + 10 and shown.isprintable()
+        assert shown.startswith("aaa") and shown.rstrip().endswith("b c")

@@ -6,7 +6,6 @@ import contextlib
 import inspect
 import math
 import os
-import re
 import signal
 import sys
 from typing import Literal
@@ -22,6 +21,7 @@ from baselines.common.errors import (
     TRACEBACK,
     UserError,
     UserValueError,
+    one_line,
     shown,
     suggest_name,
 )
@@ -105,12 +105,6 @@ def one_line_errors():
         mpi.end(130)
     except SystemExit as error:
         mpi.end(error.code)
-
-
-def one_line(error) -> str:
-    """Returns a message without line breaks, control characters or endless words."""
-    text = "".join(x if x.isprintable() else repr(x)[1:-1] for x in str(error))
-    return re.sub(r"(\S{80})\S{200,}(\S{80})", r"\1...\2", text)
 
 
 def command(fn, argv=None):

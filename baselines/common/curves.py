@@ -8,7 +8,14 @@ import numpy as np
 
 from baselines.bench.monitor import Monitor, read_monitors
 from baselines.common import plot_util
-from baselines.common.errors import UserError, UserFileError, UserValueError, suggest
+from baselines.common.errors import (
+    UserError,
+    UserFileError,
+    UserValueError,
+    printable,
+    shortened,
+    suggest,
+)
 from baselines.common.tables import read_table
 
 FRAMES_OF_A_STEP = 4  # of Atari and retro games
@@ -47,7 +54,8 @@ def find_curves(logs, y=None):
     for _, result in found:
         if drawn and not has_numbers(result, y):
             what = f"numbers of {y}" if y else "returns"
-            print(f"warning: {result.dirname} has no {what} yet", file=sys.stderr)
+            warning = f"warning: {result.dirname} has no {what} yet"
+            print(printable(warning), file=sys.stderr)
     return group_curves(drawn or found)
 
 
@@ -137,7 +145,7 @@ def name_curve(own, settings) -> str:
     for key in sorted(own):
         if any(other.get(key) != own[key] for other in similar):
             parts.append(f"{key}={own[key]}")
-    return ", ".join(parts)
+    return shortened(", ".join(parts))
 
 
 def read_points(result, x, y, window):

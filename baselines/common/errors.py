@@ -9,6 +9,7 @@ import difflib
 import re
 
 TRACEBACK = "BASELINES_TRACEBACK"  # environment variable: not one line, but all of it
+LONGEST = 2000  # characters of a message, which may quote files of others
 
 
 class UserError(Exception):
@@ -110,5 +111,26 @@ def shown(value, most=80) -> str:
 
 def first_line(error) -> str:
     """Returns an exception's message as one line, without control characters."""
-    line = re.sub(r"\s+", " ", str(error)).strip() or type(error).__name__
-    return "".join(x if x.isprintable() else ascii(x)[1:-1] for x in line)
+    line = re.sub(r"\s+", " ", shortened(str(error))).strip()
+    return printable(line or type(error).__name__)
+
+
+def one_line(error) -> str:
+    """Returns a message without line breaks, control characters or endless words."""
+    text = printable(shortened(str(error)))
+    return re.sub(r"(\S{80})\S{200,}(\S{80})", r"\1...\2", text)
+
+
+def shortened(text) -> str:
+    """Returns a text without the middle of a long one."""
+    if len(text) <= LONGEST:
+        return text
+    return f"{text[: LONGEST // 2]} ... {text[-LONGEST // 2 :]}"
+
+
+def printable(text) -> str:
+    """Returns a text with escapes for line breaks and other control characters.
+
+    Text out of files has to be printed so: it must not move the cursor.
+    """
+    return "".join(x if x.isprintable() else repr(x)[1:-1] for x in text)

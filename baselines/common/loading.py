@@ -3,6 +3,7 @@
 import contextlib
 import os
 import pathlib
+import shlex
 from typing import Any, NamedTuple
 
 from baselines.common import mpi
@@ -17,6 +18,8 @@ from baselines.common.errors import UserFileError, UserTypeError, UserValueError
 from baselines.common.saving.models import find_model, read_model
 from baselines.common.settings import OWN
 from baselines.common.vec_env.vec_env import VecEnv
+
+SPACES = "observation_space", "action_space"
 
 
 def load(path, **given):
@@ -66,17 +69,26 @@ def load(path, **given):
                 f"{path} has no {name}, which was not text or a number; give it again "
                 f"in Python, {name}=..."
             )
-    env = NoEnv(
-        num_envs=1,
-        observation_space=space_from_json(metadata.get("observation_space")),
-        action_space=space_from_json(metadata.get("action_space")),
-    )
+    env = NoEnv(1, *(read_space(path, metadata, name) for name in SPACES))
     return learn(env=env, **{**arguments, **given}, total_timesteps=0, load_path=path)
 
 
 def load_given(path, **given):
     """Returns what ``load`` does, with those arguments that are not None."""
     return load(path, **{k: v for k, v in given.items() if v is not None})
+
+
+def read_space(path, metadata, name):
+    """Returns a space of a model; raises UserValueError for what describes none.
+
+    Args:
+        path, metadata: of its file.
+        name: of the space.
+    """
+    try:
+        return space_from_json(metadata.get(name))
+    except UserValueError as error:
+        raise UserValueError(f"{path} is damaged: its {name}: {error}") from error
 
 
 def check_metadata(path, tensors, learn, arguments, left_out) -> None:
@@ -122,7 +134,7 @@ def foreign(path, name, stored, given=()) -> UserValueError:
     others = foreign_values(stored)
     again = {name: stored[name]}
     again |= {k: v for k, v in others.items() if k not in given}
-    flags = " ".join(f"--{k}={v}" for k, v in again.items())
+    flags = shlex.join(f"--{k}={v}" for k, v in again.items())
     in_python = ", ".join(f"{k}={v!r}" for k, v in again.items())
     return UserValueError(
         f"{path} was trained with the {name} {stored[name]!r}, which is code outside "

@@ -6,6 +6,7 @@ them again.
 """
 
 import os
+import shlex
 
 from baselines.common import cli
 from baselines.common.arguments import Part, WrittenPath
@@ -19,7 +20,7 @@ from baselines.common.config import (
 from baselines.common.declarations import declared_arguments
 from baselines.common.discovery import find_algorithm, import_learn
 from baselines.common.envs.registry import find_spec
-from baselines.common.errors import UserValueError
+from baselines.common.errors import UserValueError, printable
 from baselines.common.saving.checkpoints import check_ranks, list_manifests
 from baselines.common.settings import OWN, Settings
 
@@ -122,7 +123,8 @@ def path_to_write(name, stored, again):
     place = os.path.realpath(os.path.expanduser(path))
     if os.path.commonpath([folder, place]) == folder:
         return path
-    print(f"nothing will be written to {path} without --{name}={path}")
+    flag = shlex.quote(f"--{name}={path}")
+    print(printable(f"nothing will be written to {path} without {flag}"))
     return None
 
 
@@ -139,5 +141,5 @@ def check_formats(folder, formats) -> None:
         if ":" in str(name) and name not in named:
             raise UserValueError(
                 f"{folder} was logged by {name}, which is code outside this package; "
-                f"to have it imported, set OPENAI_LOG_FORMAT={name}"
+                f"to have it imported, set OPENAI_LOG_FORMAT={shlex.quote(name)}"
             )
