@@ -3,8 +3,9 @@
 import json as json_text
 from typing import Annotated
 
-from baselines.common import cli
-from baselines.common.curves import find_runs
+from baselines.common import cli, mpi
+from baselines.common.curves import try_runs
+from baselines.common.errors import one_line
 from baselines.common.run_folder import describe_run
 
 NUMBERS = "seed", "agent steps", "last", "best"  # aligned to the right
@@ -18,9 +19,13 @@ def list_runs(
 
     Last and best are mean returns of 100 episodes. A run is running while a process
     writes to its folder; finished runs have their model, resumable ones have
-    checkpoints for --resume, and those that stopped have neither.
+    checkpoints for --resume, and those that stopped have neither. Log folders that are
+    damaged are named on stderr, after the others, and the exit status is 1.
     """
-    runs = [describe_run(result) for result in find_runs(folder)]
+    results, errors = try_runs(folder)
+    if not results:
+        raise errors[0]
+    runs = [describe_run(result) for result in results]
     if json:
         changes = [{"changed": run.changed.isoformat("T", "seconds")} for run in runs]
         found = [run._asdict() | change for run, change in zip(runs, changes)]
@@ -39,6 +44,8 @@ def list_runs(
                 ]
             )
         )
+    if errors:
+        mpi.end(1, "\n".join(f"error: {one_line(error)}" for error in errors))
     return runs
 
 
@@ -46,8 +53,7 @@ def align(rows) -> str:
     """Returns a table of dicts of text, with the names of the columns above."""
     columns = []
     for name in rows[0]:
-        # Text out of files, which must not move the cursor.
-        cells = [name, *(repr(row[name])[1:-1] for row in rows)]
+        cells = [name, *(one_line(row[name]) for row in rows)]
         width = max(map(len, cells))
         side = ">" if name in NUMBERS else "<"
         columns.append([f"{cell:{side}{width}}" for cell in cells])

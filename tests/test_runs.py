@@ -127,6 +127,30 @@ def test_names_cannot_move_the_cursor(capsys):
     assert out.count("\n") == 2 and "\x1b" not in out
 
 
+def test_damaged_folders_do_not_hide_the_others(capsys):
+    for name in "abcd":
+        write_log(Path("logs", name), [1.0])
+    Path("logs/a/config.json").write_text("{")
+    Path("logs/c/0.0.monitor.csv").write_text("\x1b[2J")
+    for words in "logs", "logs --json":
+        with pytest.raises(SystemExit) as stop:
+            runs.main(words.split())
+        out, err = capsys.readouterr()
+        assert stop.value.code == 1
+        a, c = err.splitlines()
+        assert a.startswith("error: logs/a/config.json is damaged")
+        assert c.startswith("error: logs/c/0.0.monitor.csv ") and err.count("\n") == 2
+        assert "logs/a" not in out and "logs/b" in out and "logs/d" in out
+    assert [run["folder"] for run in json.loads(out)] == ["logs/b", "logs/d"]
+
+
+@pytest.mark.parametrize("ending", ["nowhere", "."])
+def test_link_in_place_of_a_log(ending, capsys):
+    write_log(Path("logs"), [1.0])
+    Path("logs/log.txt").symlink_to(ending)
+    assert len(listed(capsys).splitlines()) == 2
+
+
 @pytest.mark.parametrize(
     ("words", "error"),
     [

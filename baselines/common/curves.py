@@ -107,13 +107,26 @@ def find_runs(folder) -> list:
         UserFileError: if there is none.
         UserValueError: if a file is damaged.
     """
-    results = plot_util.load_results(folder)
-    if not results:
+    results, errors = try_runs(folder)
+    if errors:
+        raise errors[0]
+    return results
+
+
+def try_runs(folder):
+    """Returns the same, and a UserError for each log folder that is damaged.
+
+    Raises:
+        UserFileError: if there is no log folder.
+    """
+    errors = []
+    results = plot_util.load_results(folder, lose=errors.append)
+    if not results and not errors:
         raise UserFileError(
             f"there is no log in {folder}: neither progress.csv nor *.{Monitor.EXT} in "
             "it or below"
         )
-    return results
+    return results, errors
 
 
 def settings_of(result) -> dict:

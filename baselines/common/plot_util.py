@@ -14,9 +14,11 @@ from baselines.bench import load_results as load_episodes
 from baselines.common.config import check_config
 from baselines.common.errors import (
     MissingDependency,
+    UserError,
     UserFileError,
     UserValueError,
     first_line,
+    printable,
 )
 from baselines.common.saving.json_values import read_json
 from baselines.common.settings import OWN
@@ -45,7 +47,11 @@ class Result(NamedTuple):
 
 
 def load_results(
-    root_dir_or_dirs, enable_progress=True, enable_monitor=True, verbose=False
+    root_dir_or_dirs,
+    enable_progress=True,
+    enable_monitor=True,
+    verbose=False,
+    lose=None,
 ) -> list:
     """Returns a ``Result`` for each log folder among some folders and below them.
 
@@ -54,6 +60,8 @@ def load_results(
         enable_progress: whether to read ``progress.csv``.
         enable_monitor: whether to read monitor files.
         verbose: whether to print the folders that were read.
+        lose: called with the UserError of a log folder that cannot be read; None to
+            raise it.
 
     Raises:
         UserFileError: if one of the folders does not exist.
@@ -67,16 +75,24 @@ def load_results(
             raise UserFileError(f"there is no folder {root}")
         for dirname, folders, files in os.walk(root):
             folders.sort()
-            monitor = progress = None
-            if enable_monitor and any(name.endswith(Monitor.EXT) for name in files):
-                monitor = load_episodes(dirname)
-            if enable_progress and "progress.csv" in files:
-                progress = read_table(os.path.join(dirname, "progress.csv"))
-            if monitor is None and progress is None:
+            has_episodes = any(name.endswith(Monitor.EXT) for name in files)
+            has_episodes = enable_monitor and has_episodes
+            has_rows = enable_progress and "progress.csv" in files
+            if not (has_episodes or has_rows):
                 continue
-            results.append(Result(monitor, progress, dirname, read_metadata(dirname)))
+            try:
+                monitor = load_episodes(dirname) if has_episodes else None
+                rows = os.path.join(dirname, "progress.csv")
+                progress = read_table(rows) if has_rows else None
+                metadata = read_metadata(dirname)
+            except UserError as error:
+                if lose is None:
+                    raise
+                lose(error)
+                continue
+            results.append(Result(monitor, progress, dirname, metadata))
             if verbose:
-                print(f"read {dirname}")
+                print(printable(f"read {dirname}"))
     return results
 
 
@@ -89,6 +105,7 @@ def read_metadata(folder):
     for name in ("config.json", "metadata.json"):
         path = os.path.join(folder, name)
         if os.path.exists(path):
+            metadata = read_json(path)
             try:
                 if not isinstance(metadata, dict):
                     raise UserValueError("it is no JSON object")
@@ -96,6 +113,7 @@ def read_metadata(folder):
                     check_config(metadata, OWN)
             except UserValueError as error:
                 raise UserValueError(f"{path} is damaged: {error}") from None
+            return metadata
     return None
 
 
@@ -108,12 +126,10 @@ def task_name(dirname) -> str:
     path = os.path.abspath(dirname)
     return os.path.basename(re.sub(r"([-_/]seed[-_]?\d+|[-/]\d+)$", "", path))
 
-            metadata = read_json(path)
 
 def smooth(y, radius, mode="two_sided", valid_only=False) -> np.ndarray:
     """Returns means over a moving window, which is shorter at the ends.
 
-            return metadata
     Args:
         y: numbers, [n].
         radius: of the window.
