@@ -87,6 +87,13 @@ def numbers(learn):
         ("noptepochs=1e9", [], ["an update of 1,000,000,000 epochs", "noptepochs"]),
         ("values=categorical", ["--atoms=1e9"], ["a target of 1,000,000,000 atoms"]),
         ("eval_episodes=1e9", ["--eval_interval=100"], ["needs 250 GB", "24 GB left"]),
+        (f"hiddens={101 * [1]}", [], ["hiddens has to have at most 100 items"]),
+        ("network=impala_cnn", [f"--depths={101 * [1]}"], ["at most 100 items"]),
+        (
+            "network=conv_only",
+            [f"--convs={101 * [[1]]}"],
+            ["at most 100 items"],
+        ),
         ("hiddens=[1000000000]", [], ["each of hiddens has to be at most 1000000"]),
         ("network=mlp", ["--num_hidden=1e9"], ["num_hidden has to be at most 1000000"]),
         ("network=mlp", ["--num_hidden=1e5"], ["(100000, 100000) in", "needs 160 GB"]),

@@ -16,7 +16,7 @@ import os
 from collections.abc import Callable
 from typing import Annotated, Any, Literal, NamedTuple
 
-from annotated_types import Ge, Gt, Interval
+from annotated_types import Ge, Gt, Interval, MaxLen
 
 from baselines.common.action_noise import check_noise
 from baselines.common.errors import (
@@ -159,6 +159,7 @@ CountOrZero = Annotated[int, Interval(ge=0, le=MOST)]
 # Weights between two layers of so many units take 4 TB.
 Units = Annotated[int, Interval(ge=1, le=10**6)]
 Layers = Annotated[int, Interval(ge=0, le=1000)]  # which Keras builds in seconds
+ListOfLayers = MaxLen(100)  # which may be blocks of several
 Unrolled = Annotated[int, Interval(ge=1, le=100)]  # each is compiled by itself
 NonNegative = Annotated[float, Ge(0)]
 Positive = Annotated[float, Gt(0)]

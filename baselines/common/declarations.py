@@ -52,16 +52,16 @@ class Choice(NamedTuple):
 
     def check_range(self, name, value) -> None:
         """Raises UserValueError unless a value of this type is in its range."""
-        for item in value if self.kind is list and self.items else ():
-            each = f"each of {name.removeprefix('each of ')}"
-            check_choices(each, choices_of(self.items[0]), item)
         for constraint in self.constraints:
             for attribute, (words, holds) in LIMITS.items():
                 limit = getattr(constraint, attribute, None)
                 if limit is not None and not holds(value, limit):
                     raise UserValueError(
-                        f"{name} has to be {words} {limit}, received {shown(value)}"
+                        f"{name} has to {words.format(limit)}, received {shown(value)}"
                     )
+        for item in value if self.kind is list and self.items else ():
+            each = f"each of {name.removeprefix('each of ')}"
+            check_choices(each, choices_of(self.items[0]), item)
 
     @property
     def names(self) -> list:
@@ -90,10 +90,11 @@ NAMES = {
     Callable: "a function",
 }
 LIMITS = {  # by the attributes of the constraints of annotated_types
-    "ge": ("at least", operator.ge),
-    "gt": ("above", operator.gt),
-    "le": ("at most", operator.le),
-    "lt": ("below", operator.lt),
+    "ge": ("be at least {}", operator.ge),
+    "gt": ("be above {}", operator.gt),
+    "le": ("be at most {}", operator.le),
+    "lt": ("be below {}", operator.lt),
+    "max_length": ("have at most {} items", lambda value, limit: len(value) <= limit),
 }
 
 

@@ -15,7 +15,7 @@ from typing import Annotated
 import keras
 from keras import layers
 
-from baselines.common.arguments import Layers, Units
+from baselines.common.arguments import Layers, ListOfLayers, Units
 from baselines.common.layers import Recurrent, Residual, conv, dense, same_conv
 from baselines.moved import register  # noqa: F401
 
@@ -68,7 +68,9 @@ def cnn_small():
 
 def conv_only(
     convs: Annotated[
-        list[list[Units]], "(filters, kernel size, stride) of each convolution"
+        list[list[Units]],
+        ListOfLayers,
+        "(filters, kernel size, stride) of each convolution",
     ] = [(32, 8, 4), (64, 4, 2), (64, 3, 1)],  # noqa: B006
 ):
     """Convolutions alone, padded to keep the border, without a dense layer."""
@@ -88,7 +90,9 @@ def conv_only(
 
 def impala_cnn(
     depths: Annotated[
-        list[Units], "filters of each stage, which has two residual blocks"
+        list[Units],
+        ListOfLayers,
+        "filters of each stage, which has two residual blocks",
     ] = [16, 32, 32],  # noqa: B006
 ):
     """The deep residual network of the IMPALA paper (Espeholt et al. 2018)."""

@@ -118,6 +118,7 @@ def learn(
     adam_epsilon: Annotated[arg.NonNegative, "epsilon of Adam"] = 1e-8,
     hiddens: Annotated[
         list[arg.Units],
+        arg.ListOfLayers,
         "units of each layer between the network and its values, in both streams if "
         "dueling",
     ] = [256],  # noqa: B006
