@@ -143,6 +143,13 @@ def test_older_checkpoint_takes_the_place_of_a_forged_one(kind, a2c):
     assert "resumed from the one before it" in log
 
 
+def test_sparse_file_is_not_read(a2c):
+    """It would take an hour."""
+    os.truncate(a2c.folder / "checkpoints" / f"{NEWEST}.safetensors", 2**42)
+    steps, log = restore(a2c)
+    assert steps == 300 and f"{NEWEST}.safetensors has another checksum" in log
+
+
 @pytest.mark.parametrize("suffix", ["json", "safetensors"])
 @pytest.mark.parametrize("kind", ["folder", "pipe", "link", "link to a file"])
 def test_what_is_no_file_gives_way_to_the_older_checkpoint(kind, suffix, a2c):

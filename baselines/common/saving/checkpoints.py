@@ -37,6 +37,7 @@ from baselines.common.saving.states import (
     refusing_damage,
 )
 from baselines.common.saving.tensors import (
+    has_its_size,
     load_tensors,
     put_arrays,
     save_tensors,
@@ -378,7 +379,9 @@ def load_checkpoint(path):
 
 def check_intact(path, digest, manifest_path) -> None:
     """Raises UserValueError unless there is a file with that checksum."""
-    if not is_regular(path) or file_digest(path) != digest:
+    # The size first: a sparse file of terabytes could be read for hours.
+    sized = is_regular(path) and has_its_size(path)
+    if not sized or file_digest(path) != digest:
         raise damaged_checkpoint(
             manifest_path, f"{os.path.basename(path)} has another checksum, or is none"
         )
