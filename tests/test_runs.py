@@ -9,6 +9,7 @@ import pytest
 from toy_logs import write_log, write_monitor
 
 from baselines import run, runs
+from baselines.common.curves import find_curves
 
 
 @pytest.fixture(autouse=True)
@@ -142,6 +143,14 @@ def test_damaged_folders_do_not_hide_the_others(capsys):
         assert c.startswith("error: logs/c/0.0.monitor.csv ") and err.count("\n") == 2
         assert "logs/a" not in out and "logs/b" in out and "logs/d" in out
     assert [run["folder"] for run in json.loads(out)] == ["logs/b", "logs/d"]
+
+
+def test_environment_of_a_monitor_file_that_is_no_text(capsys):
+    Path("logs").mkdir()
+    write_monitor(Path("logs/0.0.monitor.csv"), [1.0], env=["x"])
+    (found,) = find_json(capsys)
+    assert found["env"] is None
+    assert find_curves(["logs"])[1] is None
 
 
 @pytest.mark.parametrize("ending", ["nowhere", "."])

@@ -138,8 +138,8 @@ def settings_of(result) -> dict:
         found |= {"alg": arguments["alg"], "env": arguments["env"]}
     except (TypeError, KeyError):  # of another library, or not kept
         headers = getattr(result.monitor, "headers", [{}])
-        name = plot_util.task_name(result.dirname)
-        return {"alg": name, "env": headers[0].get("env_id")}
+        name, env = plot_util.task_name(result.dirname), headers[0].get("env_id")
+        return {"alg": name, "env": env if isinstance(env, str) else None}
     return {k: v for k, v in found.items() if k not in NOT_COMPARED}
 
 
