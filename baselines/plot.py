@@ -69,9 +69,10 @@ def plot(logs, output, x="steps", y=None, smooth=None, references=(), title=None
     references = [read_reference(text) for text in references]
     panels = [read_panel(curves, name, y, smooth) for name in names]
     title = env if title is None else title
-    figure = draw(panels, names, name_y(curves, y, smooth), references, title)
     try:
-        figure.savefig(output, dpi=110)
+        with plot_util.drawing():
+            figure = draw(panels, names, name_y(curves, y, smooth), references, title)
+            figure.savefig(output, dpi=110)
     except OSError as error:
         raise UserFileError(f"cannot write {output}: {error.strerror}") from None
     return figure

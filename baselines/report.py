@@ -71,7 +71,7 @@ def report(folders, output=None) -> str:
     check_output(output)
     # Text stays text, and names from files are no formulas.
     style = {"svg.fonttype": "none", "text.parse_math": False}
-    with matplotlib.rc_context(style):
+    with matplotlib.rc_context(style), plot_util.drawing():
         page = (one_run if len(results) == 1 else several_runs)(results)
     replace_file(os.path.abspath(output), page.encode(errors="replace"))
     return output

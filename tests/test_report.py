@@ -231,6 +231,16 @@ def test_log_is_read_up_to_its_last_words():
     assert Page("log/report.html").rows
 
 
+@pytest.mark.parametrize("returns", [[1e308, -1e308, 1.0], [1e16, 1e16]])
+def test_numbers_that_cannot_be_drawn_give_one_line(returns, capsys):
+    write_log(Path("log"), returns)
+    with pytest.raises(SystemExit) as stop:
+        command.main(["log"])
+    err = capsys.readouterr().err
+    assert stop.value.code == 2 and err.count("\n") == 1
+    assert "the numbers of the log cannot be drawn: " in err
+
+
 @pytest.mark.parametrize(
     "make", [os.mkfifo, lambda path: os.symlink("/dev/zero", path)]
 )

@@ -3,6 +3,7 @@
 ``python -m baselines.plot`` draws with these as well.
 """
 
+import contextlib
 import os
 import re
 from typing import NamedTuple
@@ -242,6 +243,19 @@ def import_matplotlib():
             f"{os.environ.get('MPLBACKEND', 'not set')})"
         ) from None
     return matplotlib
+
+
+@contextlib.contextmanager
+def drawing():
+    """Raises UserValueError in a block if matplotlib cannot draw the numbers of it."""
+    try:
+        yield
+    except UserError:
+        raise
+    except (ArithmeticError, ValueError) as error:  # of 1e308, for example
+        raise UserValueError(
+            f"the numbers of the log cannot be drawn: {first_line(error)}"
+        ) from error
 
 
 def default_xy_fn(result):
