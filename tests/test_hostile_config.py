@@ -79,7 +79,7 @@ DAMAGED = {
         "num_env has to be at most",
     ),
     "path": (lambda c: c["arguments"].update(save_path=5), "save_path has to be text"),
-    "settings": (lambda c: c.update(settings=[]), "settings has to be"),
+    "settings": (lambda c: c.update(settings=[]), "settings has to be a dict"),
 }
 
 

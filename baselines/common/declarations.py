@@ -86,6 +86,7 @@ NAMES = {
     str: "text",
     list: "a list",
     tuple: "a list",
+    dict: "a dict",
     os.PathLike: "a path",
     Callable: "a function",
 }
