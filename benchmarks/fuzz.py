@@ -1,4 +1,4 @@
-"""Damages models, checkpoints and config.json in many ways, and tries to load them.
+"""Damages models, checkpoints and logs in many ways, and tries to use them.
 
     python -m benchmarks.fuzz --count=100000 --seed=0
 
@@ -6,7 +6,9 @@ Each attempt has to end in a correct load or an error of ours, in one line. Anyt
 else (another exception, a hang, a crash) is printed with the command that repeats it,
 and the exit status is 1. Most files get right checksums, as an attacker would give
 them. A checkpoint that loads has to go on: its environments are stepped, its replay
-memory is sampled, and its state is taken again.
+memory is sampled, and its state is taken again. A folder whose config.json or logs are
+damaged is also listed, its curves are read and its environment is made, as
+``baselines.runs``, ``plot`` and ``evaluate`` do; a share of them gets a report.
 
 A child process makes the attempts; it is started again after a crash. An attempt
 depends on the seed and its number alone: ``--start=N`` goes on with number N, so that a
@@ -18,6 +20,7 @@ import collections
 import contextlib
 import copy
 import dataclasses
+import importlib.util
 import json
 import multiprocessing
 import os
@@ -49,6 +52,7 @@ from benchmarks.options import parse_options
 PROGRAM = "python -m benchmarks.fuzz"
 GOOD = "loaded", "loaded the older one", "refused"
 HANG_SECONDS = 10
+REPORT_EACH = 10  # attempts, as pictures take longer than the rest
 MORE_MEMORY = 8 * 2**30  # bytes of addresses that the attempts may take
 TOTAL = 400  # agent steps of the runs
 SHARED = f"--num_timesteps={TOTAL} --checkpoint_interval=150 --num_env=2 --seed=0 "
@@ -60,6 +64,7 @@ RUNS = {
 }
 MODEL, CONFIG = "model.safetensors", "config.json"
 DATA, MANIFEST = "checkpoints/*.safetensors", "checkpoints/*.json"
+LOG, OTHERS = "*.csv", ("log.txt", "report.html")
 KINDS = {  # which files, how they are damaged, whether checksums are made right then
     "model, bytes": (MODEL, mutations.damage_bytes, False),
     "model, tensors": (MODEL, mutations.damage_tensors, True),
@@ -72,8 +77,10 @@ KINDS = {  # which files, how they are damaged, whether checksums are made right
     "manifest, values": (MANIFEST, mutations.damage_values, False),
     "config.json, bytes": (CONFIG, mutations.damage_bytes, False),
     "config.json, values": (CONFIG, mutations.damage_values, False),
+    "log, bytes": (LOG, mutations.damage_bytes, False),
     "special files": (None, None, False),
 }
+LOOKED_AT = CONFIG, LOG, None  # what commands read that load nothing
 
 
 @dataclasses.dataclass
@@ -152,10 +159,9 @@ class Target:
         """Damages a file; returns its path."""
         pattern, damage, forged = KINDS[kind]
         if pattern is None:
-            pattern = rng.choice([MODEL, CONFIG, DATA, MANIFEST])
-        path = rng.choice(
-            [x for x in self.files if x.match(str(self.folder / pattern))]
-        )
+            pattern = rng.choice([MODEL, CONFIG, DATA, MANIFEST, LOG, *OTHERS])
+        paths = [*self.files, *(self.folder / name for name in OTHERS)]
+        path = rng.choice([x for x in paths if x.match(str(self.folder / pattern))])
         if damage is None:
             path = rng.choice([path, path.with_name(f"{path.name}.tmp")])
             mutations.put_special_file(path, rng)
@@ -214,13 +220,42 @@ class Target:
         return "loaded"
 
     def parse(self):
-        """Reads config.json as ``--resume`` does, and checks what learn() would get."""
+        """Reads config.json as ``--resume`` does, and says what a run does at its end.
+
+        What learn() would get is checked.
+        """
+        from baselines import logger, run
         from baselines.common.declarations import check_arguments
         from baselines.common.parsing import parse
 
         settings = parse([f"--resume={self.folder}"])
         check_arguments(settings.learn, settings.learn_arguments | {"env": None})
+        config = settings.config
+        with self.log():
+            logger.configure(str(self.folder), config["log_formats"], config)
+            run.print_next_steps(settings, str(self.folder / MODEL))
         return "loaded"
+
+    def look(self, with_report) -> list:
+        """Does what other commands do with the folder; returns the errors of ours."""
+        from baselines import report, runs
+        from baselines.common.curves import find_curves
+        from baselines.common.loading import find_env
+
+        folder, errors = str(self.folder), []
+        looks = [
+            lambda: runs.list_runs(folder),
+            lambda: find_curves([folder]),
+            lambda: find_env(folder).make().close(),
+        ]
+        if with_report and importlib.util.find_spec("matplotlib"):
+            looks.append(lambda: report.report([folder]))
+        for look in looks:
+            try:
+                look()
+            except UserError as error:
+                errors.append(error)
+        return errors
 
     def go_on(self) -> None:
         """Uses the parts that were restored."""
@@ -245,10 +280,17 @@ def attempt(targets, seed, number) -> tuple:
     try:
         # Waiting for the disk would take most of the time, or seem a hang.
         with mock.patch("os.fsync"):
-            outcome, said = target.load(kind, path), ""
-    except UserError as error:
-        said = str(error)
-        outcome = "refused" if said.isprintable() else "refused, but not in one line"
+            looked_at = KINDS[kind][0] in LOOKED_AT
+            errors = target.look(number % REPORT_EACH == 0) if looked_at else []
+            outcome = "refused" if errors else "loaded"
+            try:
+                if path.suffix not in (".csv", ".txt", ".html"):
+                    outcome = target.load(kind, path)
+            except UserError as error:
+                errors, outcome = [*errors, error], "refused"
+        said = "; ".join(map(str, errors))
+        if not said.isprintable():
+            outcome = "refused, but not in one line"
     except Hang:
         outcome, said = "hung", traceback.format_exc()
     except BaseException as error:

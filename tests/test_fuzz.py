@@ -58,6 +58,12 @@ def test_two_thousand_damaged_files(targets):
     assert counts["manifest, bytes", "loaded the older one"] > 20
 
 
+def test_attempt_notices_what_a_command_raises(targets, monkeypatch):
+    monkeypatch.setattr("baselines.runs.list_runs", lambda folder: 1 / 0)
+    made = [fuzz.attempt(list(targets.values()), 0, number) for number in range(30)]
+    assert ("config.json, values", "raised ZeroDivisionError") in [x[:2] for x in made]
+
+
 def forge(target, change, name=f"checkpoints/{NEWEST}.safetensors"):
     """Applies a function to the metadata of a file, with right checksums afterwards."""
     path = target.folder / name
