@@ -3,6 +3,7 @@
 import importlib
 import importlib.util
 import os
+from functools import partial
 
 import baselines
 from baselines.common.errors import (
@@ -12,7 +13,7 @@ from baselines.common.errors import (
     suggest,
 )
 from baselines.common.lazy import import_quietly
-from baselines.common.user_code import failed, import_named
+from baselines.common.user_code import find_source, import_named, told_in_one_line
 
 
 def list_algorithms() -> list:
@@ -33,14 +34,14 @@ def find_algorithm(alg) -> str:
     """
     package = alg if "." in alg else f"baselines.{alg}"
     module = f"{package}.{package.rpartition('.')[2]}"
-    try:
-        found = None if alg.startswith(".") else importlib.util.find_spec(module)
-    except ModuleNotFoundError as error:
-        if not f"{module}.".startswith(f"{error.name}."):
-            raise MissingDependency(f"algorithm {alg!r}: {error}") from None
-        found = None
-    except (Exception, SystemExit) as error:  # of the package's __init__
-        raise failed(f"algorithm {alg!r}", error) from error
+    where = module.rpartition(".")[0]  # whose parents' __init__ are imported here
+    with told_in_one_line(f"algorithm {alg!r}", partial(find_source, where)):
+        try:
+            found = None if alg.startswith(".") else importlib.util.find_spec(module)
+        except ModuleNotFoundError as error:
+            if not f"{module}.".startswith(f"{error.name}."):
+                raise MissingDependency(f"algorithm {alg!r}: {error}") from None
+            found = None
     if found is None:
         raise UserValueError(
             f"unknown algorithm {alg!r}{suggest(alg, list_algorithms())} "

@@ -1,13 +1,25 @@
-"""Modules of the user's own, such as that of an environment: imported by name."""
+"""Code of the user's own, such as an environment: its modules, and where it raised."""
 
-import importlib
+import contextlib
+import importlib.util
+import inspect
 import os
+import sys
 import traceback
+from functools import partial
+from itertools import accumulate
 
-import baselines
 from baselines.common.errors import TRACEBACK, UserError, UserValueError, first_line
 
-PACKAGE = os.path.dirname(baselines.__file__)
+
+def folder_of(package) -> str:
+    """Returns the folder of a package, with a separator: not those that begin alike."""
+    return os.path.join(os.path.dirname(importlib.util.find_spec(package).origin), "")
+
+
+# What calls the user's own code.
+CALLERS = (*map(folder_of, ("baselines", "gymnasium", "importlib")), "<frozen")
+LIBRARY = os.path.join(os.path.dirname(os.__file__), "")
 
 
 def import_named(module, purpose):
@@ -22,50 +34,99 @@ def import_named(module, purpose):
     """
     if not all(part.isidentifier() for part in module.split(".")):
         raise UserValueError(f"{purpose}: {module!r} is not the name of a module")
-    try:
-        return importlib.import_module(module)
-    except UserError:
-        raise
-    except ModuleNotFoundError as error:
-        if f"{module}.".startswith(f"{error.name}."):
-            raise UserValueError(
-                f"{purpose}: there is no module {error.name!r}"
-            ) from None
-        raise failed(purpose, error) from error
-    except (Exception, SystemExit) as error:
-        if find_place(error) is None:  # a bug of this package
+    with told_in_one_line(purpose, partial(find_source, module)):
+        try:
+            return importlib.import_module(module)
+        except ModuleNotFoundError as error:
+            if f"{module}.".startswith(f"{error.name}."):
+                raise UserValueError(
+                    f"{purpose}: there is no module {error.name!r}"
+                ) from None
             raise
-        raise failed(purpose, error) from error
 
 
-def failed(purpose, error) -> UserValueError:
-    """Returns one line about an exception in code of the user's own."""
-    message = str(error.msg) if isinstance(error, SyntaxError) else first_line(error)
-    return UserValueError(
-        f"{purpose}: {find_place(error)}: {type(error).__name__}: {message} "
-        f"({TRACEBACK}=1 shows the traceback)"
-    )
+@contextlib.contextmanager
+def told_in_one_line(purpose, find_home):
+    """Raises UserValueError, with file and line, for what the user's own code raises.
+
+    Args:
+        purpose: begins the message.
+        find_home: function of the exception that returns where the code is that
+            failed, for an exception that passed through none of its lines; or None.
+    """
+    try:
+        yield
+    except (UserError, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        place = find_place(error) or find_home(error)
+        if place is None or place.startswith(CALLERS):  # a bug of this package
+            raise
+        is_syntax = isinstance(error, SyntaxError)
+        message = str(error.msg) if is_syntax else first_line(error)
+        raise UserValueError(
+            f"{purpose}: {place}: {type(error).__name__}: {message} "
+            f"({TRACEBACK}=1 shows the traceback)"
+        ) from error
 
 
 def find_place(error):
-    """Returns ``file:line`` of the user's own code, None if it was not running."""
-    if isinstance(error, SyntaxError):
-        return f"{error.filename}:{error.lineno}"
-    ours = PACKAGE, os.path.dirname(importlib.__file__), "<frozen"
-    frames = [
-        frame
-        for frame in traceback.extract_tb(error.__traceback__)
-        if not frame.filename.startswith(ours)
-    ]
-    if not frames:
+    """Returns ``file:line`` of the user's own code, None if it was not running.
+
+    That is the last line of the user's own, rather than in a package that it calls.
+    """
+    filename = getattr(error, "filename", None)
+    if isinstance(error, SyntaxError) and filename and not filename.startswith("<"):
+        return f"{filename}:{error.lineno}"
+    # Gymnasium raises some exceptions of a constructor again, with more words.
+    found = [each for each in (error.__cause__, error) if each is not None]
+    frames = [x for each in found for x in traceback.extract_tb(each.__traceback__)]
+    frames = [frame for frame in frames if not frame.filename.startswith(CALLERS)]
+    own = [frame for frame in frames if is_own(frame.filename)]
+    for frame in (own or frames)[-1:]:
+        return f"{frame.filename}:{frame.lineno}"
+    return None
+
+
+def is_own(filename) -> bool:
+    """Whether code is the user's own, and not of Python, of a package or a string."""
+    others = *CALLERS, LIBRARY, "<"
+    return not (filename.startswith(others) or "site-packages" in filename)
+
+
+def find_source(module, error):
+    """Returns the file of a module that could not be imported, and its line if known.
+
+    It is that of the first package on the way to it that is not imported; None if all
+    are.
+    """
+    for name in accumulate(module.split("."), "{}.{}".format):
+        if name not in sys.modules:
+            origin = getattr(importlib.util.find_spec(name), "origin", None)
+            if not isinstance(error, SyntaxError):  # but of an extension module
+                return origin
+            with open(origin, "rb") as file:  # Python does not say where a null is.
+                before = file.read().partition(b"\0")[0]
+            return f"{origin}:{before.count(10) + 1}"
+    return None
+
+
+def find_definition(entry_point, error):
+    """Returns ``file:line`` of a class or function, None if that is not known.
+
+    Args:
+        entry_point: the object, or ``module:name``, where a name that the module lacks
+            stands for the module itself.
+        error: see ``find_source``, for a module that could not be imported.
+    """
+    if isinstance(entry_point, str):
+        name, _, attribute = entry_point.partition(":")
+        if name not in sys.modules:
+            return find_source(name, error)
+        module = sys.modules[name]
+        entry_point = getattr(module, attribute, module)
+    try:
+        line = inspect.getsourcelines(entry_point)[1] or 1
+        return f"{inspect.getsourcefile(entry_point)}:{line}"
+    except (OSError, TypeError):
         return None
-    # The last line of the user's own, rather than in a package that it calls.
-    library = os.path.dirname(os.__file__)
-    own = [
-        frame
-        for frame in frames
-        if "site-packages" not in frame.filename
-        and not frame.filename.startswith(library)
-    ]
-    frame = (own or frames)[-1]
-    return f"{frame.filename}:{frame.lineno}"

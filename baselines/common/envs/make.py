@@ -1,6 +1,7 @@
 """Environments by id: wrapped for their type, vectorised."""
 
 import os
+from functools import partial
 
 import gymnasium as gym
 
@@ -22,6 +23,7 @@ from baselines.common.errors import (
     first_line,
 )
 from baselines.common.machine import check_memory
+from baselines.common.user_code import find_definition, find_place, told_in_one_line
 from baselines.common.vec_env import (
     DummyVecEnv,
     SubprocVecEnv,
@@ -69,6 +71,7 @@ def make_env(
 
     Raises:
         MissingDependency: if the environment needs a package that is missing.
+        UserValueError: if its own code raises, with file and line.
     """
     spec = find_spec(env_id) if isinstance(env_id, str) else env_id
     env_type = env_type or find_env_type(spec)
@@ -86,45 +89,48 @@ def make_env(
     if drawn:
         # So that pygame does not look for a screen.
         os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
-    try:
-        if env_type == "atari":
-            # Only here, because OpenCV and the emulator are for Atari only.
-            from baselines.common.atari_wrappers import make_atari, wrap_deepmind
+    purpose = f"environment {spec.id!r} cannot be made"
+    with told_in_one_line(purpose, partial(find_definition, spec.entry_point)):
+        try:
+            if env_type == "atari":
+                # Only here, because OpenCV and the emulator are for Atari only.
+                from baselines.common.atari_wrappers import make_atari, wrap_deepmind
 
-            env = make_atari(spec, **env_kwargs or {})
-        elif env_type == "retro":
-            from baselines.common.retro_wrappers import make_retro, wrap_deepmind_retro
+                env = make_atari(spec, **env_kwargs or {})
+            elif env_type == "retro":
+                from baselines.common.retro_wrappers import (
+                    make_retro,
+                    wrap_deepmind_retro,
+                )
 
-            env = make_retro(spec, gamestate, **env_kwargs or {})
-        else:
-            if not str(spec.entry_point).startswith("gymnasium."):
-                quiet_emulator()  # which one of the user's own may drive
-            env = gym.make(spec, disable_env_checker=True, **env_kwargs or {})
-        env = CheckedEnv(env)
-        env.reset(seed=seed)
-    except SystemExit as error:  # which would end a run without a word
-        raise RuntimeError(
-            f"environment {spec.id!r} called sys.exit({error.code!r})"
-        ) from error
-    except (ImportError, gym.error.DependencyNotInstalled) as error:
-        reason = first_line(error)
-        if env_type in ("box2d", "mujoco"):
-            reason = f"pip install -e '.[{env_type}]' first ({reason})"
-        elif newer := find_newer(spec):
-            reason = f"did you mean {newer!r}? ({reason})"
-        raise MissingDependency(
-            f"environment {spec.id!r} cannot be used: {reason}"
-        ) from error
-    except TypeError as error:
-        if "render_mode" not in (env_kwargs or {}):
-            raise
-        raise UserValueError(
-            f"environment {spec.id!r} cannot be drawn: {first_line(error)}"
-        ) from error
-    except gym.error.Error as error:
-        raise UserValueError(
-            f"environment {spec.id!r} cannot be made: {first_line(error)}"
-        ) from error
+                env = make_retro(spec, gamestate, **env_kwargs or {})
+            else:
+                if not str(spec.entry_point).startswith("gymnasium."):
+                    quiet_emulator()  # which one of the user's own may drive
+                env = gym.make(spec, disable_env_checker=True, **env_kwargs or {})
+            env = CheckedEnv(env)
+            env.reset(seed=seed)
+        except (ImportError, gym.error.DependencyNotInstalled) as error:
+            reason = first_line(error)
+            if env_type in ("box2d", "mujoco"):
+                reason = f"pip install -e '.[{env_type}]' first ({reason})"
+            elif newer := find_newer(spec):
+                reason = f"did you mean {newer!r}? ({reason})"
+            elif place := find_place(error):
+                reason = f"{place}: {reason}"
+            raise MissingDependency(
+                f"environment {spec.id!r} cannot be used: {reason}"
+            ) from error
+        except TypeError as error:
+            if "render_mode" not in (env_kwargs or {}):
+                raise
+            raise UserValueError(
+                f"environment {spec.id!r} cannot be drawn: {first_line(error)}"
+            ) from error
+        except gym.error.Error as error:
+            raise UserValueError(
+                f"environment {spec.id!r} cannot be made: {first_line(error)}"
+            ) from error
     env.action_space.seed(seed)
     # Below the Recorder, which stores observations: a checkpoint takes arrays.
     env = Recorder(flatten_observations(env))

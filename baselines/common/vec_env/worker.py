@@ -127,14 +127,17 @@ class Worker:
             env.close()
 
     def answer(self, request, arguments):
-        """Returns a pickled (True, result), or (False, (index, what it raised))."""
+        """Returns a pickled (True, result), or what an environment raised.
+
+        That is (False, (index, a UserError or None, traceback)).
+        """
         try:
             return pickle.dumps((True, getattr(self, request)(*arguments)))
-        except UserError as error:
-            return pickle.dumps((False, (self.current, error)))
-        except (Exception, SystemExit):  # sys.exit() of an environment
-            show_warnings()
-            return pickle.dumps((False, (self.current, traceback.format_exc())))
+        except BaseException as error:  # also sys.exit() of an environment
+            told = error if isinstance(error, UserError) else None
+            if told is None:
+                show_warnings()
+            return pickle.dumps((False, (self.current, told, traceback.format_exc())))
 
 
 def serve(pipe, worker):

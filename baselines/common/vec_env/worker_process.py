@@ -10,7 +10,6 @@ import time
 from multiprocessing.connection import Connection
 
 from baselines.common import mpi
-from baselines.common.errors import UserError
 from baselines.common.vec_env import worker as worker_program
 
 EXIT_SECONDS = 5.0  # for workers to end by themselves
@@ -100,10 +99,11 @@ class WorkerProcess:
         ok, answer = pickle.loads(message)
         if ok:
             return self.load_infos(*answer) if self.request == "step" else answer
-        index, raised = answer
-        if isinstance(raised, UserError):
-            raise raised
-        raise WorkerError(f"environment {self.part.start + index} raised\n{raised}")
+        index, told, text = answer
+        raised = WorkerError(f"environment {self.part.start + index} raised\n{text}")
+        if told is not None:
+            raise told from raised
+        raise raised
 
     def load_infos(self, rewards, dones, pickled):
         """Returns the answer to ``step``, with its infos as they were."""
