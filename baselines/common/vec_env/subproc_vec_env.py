@@ -135,9 +135,9 @@ class SubprocVecEnv(VecEnv):
     def step_async(self, actions):
         self._finish_step()
         actions = check_actions(actions, self.num_envs)
-        self._stepping = True
         asked = [worker for worker in self._workers if not worker.truncated]
         self._send({worker: ("step", actions[worker.part]) for worker in asked})
+        self._stepping = True
 
     def step_wait(self):
         if not self._stepping:
