@@ -626,6 +626,29 @@ def test_an_environment_that_waits_for_ever_is_named():
             venv.step([0, 0])
 
 
+def test_a_worker_that_stops_taking_a_large_request_is_ended():
+    with SubprocVecEnv([CounterEnv], worker_timeout=4) as venv:
+        venv.reset()
+        (worker,) = worker_processes()
+        worker.suspend()
+        message = "environments 0 to 0 gave no answer for 4 s and was ended"
+        with time_limit(), pytest.raises(WorkerError, match=message):
+            venv.set_state([np.zeros(10**7)])
+        assert worker_processes() == []
+
+
+def test_a_worker_that_stops_in_the_middle_of_its_answer_is_ended():
+    env_fns = [partial(LargeInfoEnv, 10**7)]
+    with SubprocVecEnv(env_fns, None, "raise", worker_timeout=4) as venv:
+        venv.reset()
+        venv.step_async([0])
+        (worker,) = worker_processes()
+        assert wait_until(lambda: stalled(worker))
+        worker.suspend()
+        with time_limit(), pytest.raises(WorkerError, match="gave no answer for 4 s"):
+            venv.step_wait()
+
+
 def test_a_worker_killed_while_it_answers_is_reported():
     env_fns = [partial(LargeInfoEnv, 10**7)]
     with SubprocVecEnv(env_fns, on_worker_failure="raise") as venv:

@@ -53,9 +53,9 @@ class SubprocVecEnv(VecEnv):
             warning: the episodes of its environments count as truncated, after the
             last observations that were received, and new ones begin. ``raise`` raises
             WorkerError.
-        worker_timeout: seconds in which workers have to answer. One that does not, such
-            as one whose environment waits for something, is ended and counts as dead.
-            None for no limit.
+        worker_timeout: seconds in which workers have to answer, or go on taking a large
+            request. One that does not, such as one whose environment waits for
+            something, is ended and counts as dead. None for no limit.
 
     Raises:
         WorkerError: here or in any later call, if an environment raises (with
@@ -95,7 +95,9 @@ class SubprocVecEnv(VecEnv):
         try:
             for part in split_evenly(len(env_fns), min(num_workers, len(env_fns))):
                 pickled = cloudpickle.dumps(env_fns[part])
-                self._workers.append(WorkerProcess(pickled, part, self._memory))
+                timeout = seconds_of(worker_timeout)
+                worker = WorkerProcess(pickled, part, self._memory, timeout)
+                self._workers.append(worker)
             answers = [answer for part in self._receive() for answer in part]
             spaces, resumable = zip(*answers)
             check_equal_spaces(spaces)
@@ -232,7 +234,7 @@ class SubprocVecEnv(VecEnv):
         Raises:
             KeyboardInterrupt, SystemExit: if a signal is to end the run meanwhile.
         """
-        timeout = math.inf if self.worker_timeout is None else self.worker_timeout
+        timeout = seconds_of(self.worker_timeout)
         # Slices are counted, as this process may itself have been stopped for a while.
         waited = -SLICE_SECONDS
         while waited < timeout:
@@ -248,8 +250,7 @@ class SubprocVecEnv(VecEnv):
                 )
                 stop(number)
         for worker in waiting.values():
-            worker.hung_for = timeout
-            worker.process.kill()
+            worker.end_hung(timeout)
         return list(waiting)
 
     def _replace(self, worker, error):
@@ -296,6 +297,11 @@ class SubprocVecEnv(VecEnv):
 
     def __del__(self):
         self.close()
+
+
+def seconds_of(timeout) -> float:
+    """Returns a ``worker_timeout`` as a number."""
+    return math.inf if timeout is None else timeout
 
 
 def truncated_step(last_obs):

@@ -1,9 +1,11 @@
 """One worker process of a SubprocVecEnv, as its parent sees it."""
 
 import contextlib
+import math
 import os
 import pickle
 import socket
+import struct
 import subprocess
 import sys
 import time
@@ -13,6 +15,7 @@ from baselines.common import mpi
 from baselines.common.vec_env import worker as worker_program
 
 EXIT_SECONDS = 5.0  # for workers to end by themselves
+MAX_TIMEOUT = 1e9  # seconds that a socket takes
 
 
 class WorkerError(RuntimeError):
@@ -30,6 +33,8 @@ class WorkerProcess:
         env_fns: pickled functions that make these environments.
         part: slice of all environments that they are.
         memory: file that is shared.
+        timeout: seconds for which it may take no more of a request, or give no more of
+            an answer that it has begun; infinite for no limit.
 
     Attributes:
         truncated: whether the program was replaced and the end of its episodes has not
@@ -42,10 +47,11 @@ class WorkerProcess:
     starts = 0
     hung_for = None
 
-    def __init__(self, env_fns, part, memory):
+    def __init__(self, env_fns, part, memory, timeout):
         self.env_fns = env_fns
         self.part = part
         self.memory = memory
+        self.timeout = timeout
         self.start()
 
     def start(self):
@@ -53,6 +59,10 @@ class WorkerProcess:
         self.hung_for = None
         self.starts += 1
         ours, theirs = socket.socketpair()
+        if self.timeout < MAX_TIMEOUT:
+            limit = struct.pack("ll", math.ceil(self.timeout), 0)
+            for option in (socket.SO_SNDTIMEO, socket.SO_RCVTIMEO):
+                ours.setsockopt(socket.SOL_SOCKET, option, limit)
         fds = theirs.fileno(), self.memory.fileno()
         # By its path: python -m would put the current folder first in sys.path.
         command = [sys.executable, worker_program.__file__, *map(str, fds)]
@@ -77,8 +87,11 @@ class WorkerProcess:
     def send(self, *request):
         # If the worker died, receive() says so, with its exit status.
         self.request = request[0]
-        with contextlib.suppress(ConnectionError):
-            self.pipe.send(request)
+        try:
+            with contextlib.suppress(ConnectionError):
+                self.pipe.send(request)
+        except BlockingIOError:
+            self.end_hung(self.timeout)
 
     def receive(self):
         """Returns the answer to the last request.
@@ -90,7 +103,9 @@ class WorkerProcess:
         """
         try:
             message = self.pipe.recv_bytes()
-        except (EOFError, OSError):
+        except (EOFError, OSError) as error:
+            if isinstance(error, BlockingIOError):
+                self.end_hung(self.timeout)
             status = self.process.wait(EXIT_SECONDS)
             what = f"died with exit status {status}"
             if self.hung_for is not None:
@@ -121,6 +136,11 @@ class WorkerProcess:
     def __str__(self):
         first, last = self.part.start, self.part.stop - 1
         return f"the worker process of environments {first} to {last}"
+
+    def end_hung(self, seconds):
+        """Kills the process, of which ``receive`` then says that it hung so long."""
+        self.hung_for = seconds
+        self.process.kill()
 
     def end(self, deadline):
         """Waits for the process to end by itself until then, and then kills it."""
