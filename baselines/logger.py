@@ -196,6 +196,11 @@ def get_dir():
     return current.folder
 
 
+def get_config():
+    """Returns the JSON values of ``config.json`` that ``configure`` was given."""
+    return current.config
+
+
 def lock():
     """Refuses other runs in the folder, until ``end_run`` or the end of this process.
 

@@ -13,7 +13,7 @@ import sys
 
 from baselines import logger
 from baselines.common import cli, mpi
-from baselines.common.config import command_line, foreign_code
+from baselines.common.config import foreign_code, launcher, resume_command
 from baselines.common.envs.make import build_env
 from baselines.common.envs.registry import find_env_type, find_spec
 from baselines.common.errors import (
@@ -184,20 +184,14 @@ def write_report(folder) -> None:
 def print_next_steps(settings, model_path) -> None:
     """Prints where things are, and those commands to continue that can work."""
     python = shlex.quote(sys.executable)
-    own = foreign_code(settings.config)
-    place = shlex.join([logger.get_dir(), *own])
-    resume = command_line([f"--resume={logger.get_dir()}", *own])
-    resume = resume.replace("python", python, 1)
-    launcher = f"mpiexec -n {mpi.size} " if mpi.size > 1 else ""
-    formats = os.environ.get("OPENAI_LOG_FORMAT", "")
-    if ":" in formats:  # one of the user's own, which a resumed run is told again
-        launcher = f"OPENAI_LOG_FORMAT={shlex.quote(formats)} {launcher}"
+    place = shlex.join([logger.get_dir(), *foreign_code(settings.config)])
+    resume = resume_command(logger.get_dir(), settings.config)
     command = command_of_model(settings.config["command"], model_path)
     lines = [f"Log files: {logger.get_dir()}", f"Model: {model_path}"]
     if list_manifests(os.path.join(logger.get_dir(), "checkpoints")):
         steps = 10 * settings.num_timesteps
-        lines.append(f"Train longer: {launcher}{resume} --num_timesteps={steps}")
-    lines.append(f"Start again from this model: {launcher}{command}")
+        lines.append(f"Train longer: {resume} --num_timesteps={steps}")
+    lines.append(f"Start again from this model: {launcher()}{command}")
     if os.path.isfile(os.path.join(logger.get_dir(), "config.json")):
         lines.append(f"Evaluate: {python} -m baselines.evaluate {place}")
         lines.append(f"Play: {python} -m baselines.play {place}")

@@ -111,8 +111,8 @@ def skipped_if_refused(learn):
         pytest.skip(str(error))
 
 
-class Killed(Exception):
-    pass
+class Killed(BaseException):
+    """As SIGKILL, this ends a run without a word on why."""
 
 
 @contextlib.contextmanager

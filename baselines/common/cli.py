@@ -19,6 +19,7 @@ from baselines.common.declarations import (
 )
 from baselines.common.errors import (
     TRACEBACK,
+    RaisedInWorker,
     UserError,
     UserValueError,
     one_line,
@@ -26,6 +27,7 @@ from baselines.common.errors import (
     suggest_name,
 )
 from baselines.common.held_warnings import held_warnings
+from baselines.common.user_code import own_traceback
 
 DASHES = "-‐‑‒–—―−﹣－"  # as keyboards, word processors and web pages have them
 LITERAL_ERRORS = ValueError, SyntaxError, TypeError, MemoryError, RecursionError
@@ -88,9 +90,11 @@ def check_word(word) -> None:
 def one_line_errors():
     """Ends the program with status 2 and one line on stderr for a user's mistake.
 
-    With several MPI ranks it ends all of them. If the environment variable
-    ``BASELINES_TRACEBACK`` is set, the traceback is printed instead. Python's warnings
-    wait until the block ends or a run begins; beside such a line there are none.
+    With several MPI ranks it ends all of them. What the user's own code raises ends it
+    with status 1 and the traceback from there on. If the environment variable
+    ``BASELINES_TRACEBACK`` is set, all of the traceback is printed instead. Python's
+    warnings wait until the block ends or a run begins; beside such a line there are
+    none.
     """
     try:
         if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # as during imports
@@ -105,6 +109,12 @@ def one_line_errors():
         mpi.end(130)
     except SystemExit as error:
         mpi.end(error.code)
+    except Exception as error:
+        is_told = isinstance(error, RaisedInWorker)
+        text = f"error: {error}" if is_told else own_traceback(error)
+        if text is None or os.environ.get(TRACEBACK):
+            raise
+        mpi.end(1, f"{text.rstrip()}\n({TRACEBACK}=1 shows all of the traceback)")
 
 
 def command(fn, argv=None):

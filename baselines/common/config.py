@@ -5,6 +5,7 @@ import platform
 import shlex
 import shutil
 import subprocess
+import sys
 from importlib import metadata
 
 import baselines
@@ -169,6 +170,29 @@ def is_foreign(name, value) -> bool:
 
 def command_line(argv) -> str:
     return shlex.join(["python", "-m", "baselines.run", *argv])
+
+
+def launcher() -> str:
+    """Returns what goes before a command that is to run as this process does."""
+    ranks = f"mpiexec -n {mpi.size} " if mpi.size > 1 else ""
+    formats = os.environ.get("OPENAI_LOG_FORMAT", "")
+    if ":" in formats:  # one of the user's own, which a resumed run is told again
+        return f"OPENAI_LOG_FORMAT={shlex.quote(formats)} {ranks}"
+    return ranks
+
+
+def resume_command(folder, config) -> str:
+    """Returns the command that continues a run, or the call in Python.
+
+    Args:
+        folder: of its log.
+        config: what ``make_config`` made; None for a run that was started from Python.
+    """
+    if config is None:
+        return f"learn(..., resume={folder!r})"
+    words = ["-m", "baselines.run", f"--resume={folder}", *foreign_code(config)]
+    # The interpreter that has this package, which "python" may not be.
+    return launcher() + shlex.join([sys.executable, *words])
 
 
 def versions() -> dict:

@@ -48,6 +48,18 @@ class MovedModule(UserError, ModuleNotFoundError):
     """A module of OpenAI Baselines that is not here under its name."""
 
 
+class WorkerError(RuntimeError):
+    """An environment raised in its worker process, or the process died."""
+
+
+class RaisedInWorker(WorkerError):
+    """An environment raised in its worker process; the message has its traceback."""
+
+
+class WorkerDied(WorkerError, UserError):
+    """A worker process ended without an exception of its environments."""
+
+
 # What arguments and networks are called in Stable-Baselines3 and other libraries.
 OUR_NAMES = {
     "CnnLstmPolicy": "cnn_lstm",

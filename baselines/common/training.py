@@ -2,7 +2,6 @@
 
 import os
 import secrets
-import shlex
 import signal
 import time
 
@@ -12,6 +11,7 @@ import numpy as np
 from baselines import logger
 from baselines.common import mpi, precision
 from baselines.common.amounts import duration
+from baselines.common.config import resume_command
 from baselines.common.envs import as_vec_env
 from baselines.common.episodes import EpisodeResults, count_due, count_updates
 from baselines.common.errors import (
@@ -249,10 +249,10 @@ class Run:
         folder = self.checkpoints.folder if self.checkpoint_interval else ""
         if isinstance(error, (DivergedError, UserFileError)):
             error.args = (f"{error}; {name_newest(folder)}",)
-        elif folder and isinstance(error, (KeyboardInterrupt, SystemExit)):
-            number = self.signals.number
-            name = signal.Signals(number).name if number else type(error).__name__
-            resume = f"--resume={shlex.quote(logger.get_dir())}"
+        elif folder and error is not None:
+            number = 0 if isinstance(error, Exception) else self.signals.number
+            name = signal.Signals(number).name if number else kind.__name__
+            resume = resume_command(logger.get_dir(), logger.get_config())
             logger.log(f"{name}: {name_newest(folder)}; continue with {resume}")
         if self.total_timesteps:
             logger.end_run()

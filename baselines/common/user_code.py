@@ -94,6 +94,25 @@ def is_own(filename) -> bool:
     return not (filename.startswith(others) or "site-packages" in filename)
 
 
+def own_traceback(error):
+    """Returns an exception's traceback from the user's own code on.
+
+    None if no such code was running, as in a bug of this package, or if
+    ``BASELINES_TRACEBACK`` asks for all of it.
+    """
+    if os.environ.get(TRACEBACK):
+        return None
+    shown = link = traceback.TracebackException.from_exception(error)
+    found = False
+    while link is not None:
+        own = [i for i, frame in enumerate(link.stack) if is_own(frame.filename)]
+        frames = link.stack[own[0] :] if own else []
+        link.stack = traceback.StackSummary.from_list(frames)
+        found = found or bool(own)
+        link = link.__cause__ or link.__context__
+    return "".join(shown.format()) if found else None
+
+
 def find_source(module, error):
     """Returns the file of a module that could not be imported, and its line if known.
 

@@ -1,8 +1,9 @@
 """Several environments stepped as one."""
 
+from baselines.common.errors import WorkerError
 from baselines.common.vec_env.dummy_vec_env import DummyVecEnv
 from baselines.common.vec_env.shmem_vec_env import ShmemVecEnv
-from baselines.common.vec_env.subproc_vec_env import SubprocVecEnv, WorkerError
+from baselines.common.vec_env.subproc_vec_env import SubprocVecEnv
 from baselines.common.vec_env.vec_env import VecEnv, VecEnvWrapper, clip_actions
 from baselines.common.vec_env.vec_frame_stack import VecFrameStack
 from baselines.common.vec_env.vec_monitor import VecMonitor

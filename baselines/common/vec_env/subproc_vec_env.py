@@ -10,7 +10,7 @@ import numpy as np
 
 from baselines import logger
 from baselines.common import mpi
-from baselines.common.errors import UserValueError
+from baselines.common.errors import UserValueError, WorkerDied, WorkerError
 from baselines.common.saving.states import check_like
 from baselines.common.signals import stop, stop_number
 from baselines.common.vec_env.shared_memory import allocate, shared_memory_folder
@@ -21,8 +21,6 @@ from baselines.common.vec_env.vec_env import (
 )
 from baselines.common.vec_env.worker_process import (
     EXIT_SECONDS,
-    WorkerDied,
-    WorkerError,
     WorkerProcess,
 )
 
@@ -269,7 +267,7 @@ class SubprocVecEnv(VecEnv):
                 return
             except WorkerDied as again:
                 error = again
-        raise WorkerError(f"{error}, as did those before it")
+        raise WorkerDied(f"{error}, as did those before it")
 
     def _answer(self, worker, *request):
         """Returns the answer of one worker to a request, or to the one before."""

@@ -47,6 +47,7 @@ from baselines.common.envs.recorder import (
 from baselines.common.errors import UserError
 from baselines.common.held_warnings import hold_warnings, show_warnings
 from baselines.common.saving.states import refusing_damage
+from baselines.common.user_code import own_traceback
 from baselines.common.vec_env.vec_env import step_and_reset
 
 PR_SET_PDEATHSIG = 1  # of prctl(2)
@@ -137,7 +138,8 @@ class Worker:
             told = error if isinstance(error, UserError) else None
             if told is None:
                 show_warnings()
-            return pickle.dumps((False, (self.current, told, traceback.format_exc())))
+            text = own_traceback(error) or traceback.format_exc()
+            return pickle.dumps((False, (self.current, told, text)))
 
 
 def serve(pipe, worker):

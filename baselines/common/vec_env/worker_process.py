@@ -12,18 +12,11 @@ import time
 from multiprocessing.connection import Connection
 
 from baselines.common import mpi
+from baselines.common.errors import RaisedInWorker, WorkerDied
 from baselines.common.vec_env import worker as worker_program
 
 EXIT_SECONDS = 5.0  # for workers to end by themselves
 MAX_TIMEOUT = 1e9  # seconds that a socket takes
-
-
-class WorkerError(RuntimeError):
-    """An environment raised in its worker process, or the process died."""
-
-
-class WorkerDied(WorkerError):
-    """A worker process ended without an exception of its environments."""
 
 
 class WorkerProcess:
@@ -97,7 +90,7 @@ class WorkerProcess:
         """Returns the answer to the last request.
 
         Raises:
-            WorkerError: if an environment raised.
+            RaisedInWorker: if an environment raised.
             WorkerDied: if the process is gone.
             UserError: as the environment raised it, because its message says all.
         """
@@ -115,7 +108,8 @@ class WorkerProcess:
         if ok:
             return self.load_infos(*answer) if self.request == "step" else answer
         index, told, text = answer
-        raised = WorkerError(f"environment {self.part.start + index} raised\n{text}")
+        name = f"environment {self.part.start + index}"
+        raised = RaisedInWorker(f"{name} raised\n{text.rstrip()}")
         if told is not None:
             raise told from raised
         raise raised
@@ -127,7 +121,7 @@ class WorkerProcess:
             try:
                 infos.append(pickle.loads(info))
             except Exception as error:
-                raise WorkerError(
+                raise RaisedInWorker(
                     f"environment {index} returned an info that cannot be unpickled: "
                     f"{error!r}"
                 ) from error
