@@ -196,6 +196,22 @@ def test_a_call_from_python_is_told_how_to_continue():
     assert len(list_manifests("log/checkpoints")) == 2
 
 
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        (["--worker_timeout=5"], ["worker_timeout"]),
+        (["--on_worker_failure=raise", "--num_env=2"], ["on_worker_failure"]),
+        (["--worker_timeout=600", "--on_worker_failure=replace"], []),
+    ],
+)
+def test_settings_of_workers_that_there_are_not_are_warned_of(words, names):
+    run.main(["--alg=a2c", "--env=CartPole-v1", "--num_timesteps=20", *words])
+    text = Path("log", "log.txt").read_text()
+    lines = [line for line in text.splitlines() if "no effect" in line]
+    why = "has no effect: the environments run in this process, without workers"
+    assert lines == [f"warning: {name} {why}" for name in names]
+
+
 def test_an_error_of_this_package_keeps_its_traceback(monkeypatch):
     monkeypatch.setattr("baselines.run.check_log", [].pop)
     with pytest.raises(IndexError):

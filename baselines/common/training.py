@@ -178,8 +178,8 @@ class Run:
 
     def warn(self) -> None:
         """Says which arguments have no effect, or a bad one."""
-        for sentence in self.arguments.without_effect():
-            logger.warn(sentence)
+        for line in self.arguments.without_effect() + getattr(self.env, "ignored", []):
+            logger.warn(line)
         bfloat16 = self.arguments.given["precision"] == "bfloat16"
         if bfloat16 and not precision.has_bfloat16():
             logger.warn(

@@ -182,7 +182,8 @@ def make_vec_env(
         log_dir: folder of the files ``<r>.<i>.monitor.csv``; None for no files.
         num_workers: how many worker processes, see ``SubprocVecEnv``; None for
             what is fastest.
-        on_worker_failure, worker_timeout: see ``SubprocVecEnv``.
+        on_worker_failure, worker_timeout: see ``SubprocVecEnv``. A run warns of those
+            that are given where there are no workers.
 
     Raises:
         UserValueError: if retro games are to share a worker, or so many environments
@@ -221,10 +222,19 @@ def make_vec_env(
         num_workers = num_env
     if num_workers is None and not use_workers(env_type, num_env):
         venv = DummyVecEnv(env_fns)
+        venv.ignored = list_ignored(on_worker_failure, worker_timeout)
     else:
         venv = SubprocVecEnv(env_fns, num_workers, on_worker_failure, worker_timeout)
     venv.spec = spec
     return venv
+
+
+def list_ignored(on_worker_failure, worker_timeout) -> list:
+    """Returns a sentence about each argument that changes nothing without workers."""
+    given = {"on_worker_failure": on_worker_failure, "worker_timeout": worker_timeout}
+    usual = {"on_worker_failure": "replace", "worker_timeout": WORKER_TIMEOUT}
+    why = "has no effect: the environments run in this process, without workers"
+    return [f"{name} {why}" for name in given if given[name] != usual[name]]
 
 
 def use_workers(env_type, num_env) -> bool:
