@@ -106,7 +106,6 @@ class Target:
 
     def __init__(self, name, folder):
         # Only here, because the parent process does without Keras.
-        from baselines import logger
         from baselines.common import parsing, replay_buffer
         from baselines.common.envs.make import make_vec_env
         from baselines.common.vec_env.vec_normalize import VecNormalize
@@ -116,7 +115,7 @@ class Target:
         argv = [f"--alg={name}", *SHARED.split(), *RUNS[name].split()]
         settings = parsing.parse(argv)
         runs = []
-        with self.log():
+        with self.log() as logger:
             env = make_vec_env("CartPole-v1", num_env=2, seed=0, log_dir=str(folder))
             eval_env = make_vec_env("CartPole-v1", seed=1)
             env = VecNormalize(env, ob=False)
@@ -132,11 +131,13 @@ class Target:
         self.files = {path: path.read_bytes() for path in paths}
         self.right = self.weights()
 
+    @contextlib.contextmanager
     def log(self):
-        """Returns a context in which a log is written to the folder."""
+        """Writes a log to the folder in a ``with`` block, whose value is the logger."""
         from baselines import logger
 
-        return logger.scoped_configure(str(self.folder), ["log", "csv", "json"])
+        with logger.scoped_configure(str(self.folder), ["log", "csv", "json"]):
+            yield logger
 
     def weights(self) -> list:
         return [variable.numpy().tobytes() for variable in self.model.variables]
@@ -201,7 +202,8 @@ class Target:
             # What fits its checksum is right, so that reading it is enough.
             checkpoints = copy.copy(checkpoints)
             checkpoints.parts = {}
-        with self.log():
+        with self.log() as logger:
+            logger.current.claimed = True  # as that of a run that is resumed
             steps, _ = checkpoints.restore(str(self.folder), TOTAL)
             if whole:
                 self.go_on()
@@ -224,15 +226,16 @@ class Target:
 
         What learn() would get is checked.
         """
-        from baselines import logger, run
+        from baselines import run
         from baselines.common.declarations import check_arguments
         from baselines.common.parsing import parse
 
         settings = parse([f"--resume={self.folder}"])
         check_arguments(settings.learn, settings.learn_arguments | {"env": None})
         config = settings.config
-        with self.log():
+        with self.log() as logger:
             logger.configure(str(self.folder), config["log_formats"], config)
+            logger.current.claimed = True
             run.print_next_steps(settings, str(self.folder / MODEL))
         return "loaded"
 

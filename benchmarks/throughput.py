@@ -166,7 +166,7 @@ class Bench:
             env=env,
             seed=self.settings.seed,
             callback=callback,
-            **{**self.learn_arguments, **changes},
+            **{**self.learn_arguments, "overwrite": True, **changes},
         )
 
     def close(self):

@@ -125,7 +125,8 @@ def test_callback_reads_what_it_read_there():
         return lcl["t"] == 7
 
     env = CounterEnv(terminate_after=3)  # returns 1 + 2 + 3
-    deepq.learn(env, "mlp", total_timesteps=100, callback=callback)
+    with logger.scoped_configure(None, []):
+        deepq.learn(env, "mlp", total_timesteps=100, callback=callback)
     assert seen[0] == (1, [0.0])
     assert seen[2] == (3, [6.0, 0.0])
     assert seen[-1] == (7, [6.0, 6.0, 0.0])

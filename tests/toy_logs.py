@@ -23,6 +23,7 @@ def write_log(folder, returns, env="Pong", env_type=None, minutes=None, **settin
     (folder / "progress.csv").write_text(text)
     arguments = {"alg": "dqn", "env": env, "env_type": env_type, "seed": 0, **settings}
     config = {"arguments": arguments, "settings": {}, "ranks": 1, "resumed": []}
+    config["log_formats"] = ["csv"]
     (folder / "config.json").write_text(json.dumps(config))
 
 

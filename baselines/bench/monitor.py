@@ -300,7 +300,7 @@ def read_monitor(path):
         header = json.loads(header.removeprefix("#"))
         table.t += header["t_start"]
         missing = [name for name in "rl" if name not in table.dtype.names]
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
         raise UserValueError(f"{path} is not a monitor file: {error!r}") from None
     if missing:
         raise UserValueError(f"{path} is not a monitor file: no column {missing[0]!r}")

@@ -32,6 +32,8 @@ class Logger:
         formats: names, as ``find_output`` takes them.
         config: JSON values of a run, written to ``config.json`` before the first
             output.
+        is_new: whether the folder was named for this logger alone, so that a second
+            run in it may replace the first.
 
     Attributes:
         level: text of lower levels is left out; with DISABLED, rows are too.
@@ -39,7 +41,7 @@ class Logger:
         lost: sentences that say which files could not be written, and why.
     """
 
-    def __init__(self, folder, formats, config=None):
+    def __init__(self, folder, formats, config=None, is_new=False):
         self.folder = folder
         self.formats = formats if mpi.rank == 0 else []
         self.config = config if mpi.rank == 0 else None
@@ -49,6 +51,7 @@ class Logger:
         self.states = None
         self.lost = []
         self.descriptor = None  # of the lock
+        self.is_new = is_new
         self.claimed = False  # whether files of a run in the folder are this logger's
         self.has_run = False  # whether a run was begun
         # Older files are of an earlier run. (Their times are coarse.)
@@ -115,6 +118,7 @@ class Logger:
     def begin_run(self, make_config, overwrite):
         if self.has_run:  # whose files this run would replace
             self.claimed = False
+            overwrite = overwrite or self.is_new
             if overwrite:
                 self.close()
                 self.states = None

@@ -3,6 +3,7 @@
 import fcntl
 import math
 import os
+import shlex
 import time
 from fnmatch import fnmatch
 from glob import escape, glob
@@ -121,9 +122,9 @@ def check_unused(folder, before=math.inf) -> None:
         named = ", ".join(os.path.relpath(path, folder) for path in files[:2])
         raise UserFileError(
             f"{folder} has a run already ({named}{', ...' if files[2:] else ''}): "
-            f"continue it with --resume={folder}, replace it with --overwrite (in "
-            "Python, learn(overwrite=True), before anything is logged), or give "
-            "another folder"
+            f"continue it with {shlex.quote(f'--resume={folder}')}, replace it with "
+            "--overwrite (in Python, learn(overwrite=True), before anything is "
+            "logged), or give another folder"
         )
 
 

@@ -108,8 +108,8 @@ class WorkerProcess:
         if ok:
             return self.load_infos(*answer) if self.request == "step" else answer
         index, told, text = answer
-        name = f"environment {self.part.start + index}"
-        raised = RaisedInWorker(f"{name} raised\n{text.rstrip()}")
+        number = self.part.start + index
+        raised = RaisedInWorker(f"environment {number} raised\n{text.rstrip()}")
         if told is not None:
             raise told from raised
         raise raised
