@@ -566,6 +566,17 @@ def test_mistakes_are_refused(changes, words):
         learn(**{"env": cartpoles(), "network": "mlp", **changes})
 
 
+def test_best_model_of_another_run_is_replaced_when_asked(tmp_path):
+    path = tmp_path / "best.safetensors"
+    path.write_text("precious")
+    given = dict(env=cartpoles(), network="mlp", checkpoint_path=str(tmp_path))
+    with pytest.raises(UserError, match="has the best model of another run"):
+        learn(**given)
+    assert path.read_text() == "precious"
+    # Not enough episodes for a mean of 100.
+    learn(**given, total_timesteps=10, overwrite=True)
+
+
 def test_several_ranks_are_refused(monkeypatch):
     monkeypatch.setattr(mpi, "size", 2)
     with pytest.raises(UserValueError, match="leave out mpiexec"):

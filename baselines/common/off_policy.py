@@ -10,7 +10,7 @@ from baselines import logger
 from baselines.common import mpi
 from baselines.common.envs.goals import find_goals
 from baselines.common.episodes import ResultCollector, count_due
-from baselines.common.errors import UserValueError
+from baselines.common.errors import UserFileError, UserValueError
 from baselines.common.hindsight_replay import HindsightReplayBuffer
 from baselines.common.prioritized_replay import PrioritizedReplayBuffer
 from baselines.common.replay_buffer import ReplayBuffer
@@ -26,6 +26,8 @@ from baselines.common.saving.states import (
 from baselines.common.timing import timed
 from baselines.common.vec_env import clip_actions
 from baselines.common.vec_env.vec_frame_stack import count_stacked
+
+BEST_FILE = "best.safetensors"
 
 
 def make_memory(run, size, priorities=None, replay_k=0, kind=ReplayBuffer, **settings):
@@ -243,13 +245,22 @@ class BestWeights:
     Args:
         model: a ``Model``.
         folder: where to save it as ``best.safetensors``; None for memory only.
+        replaces: whether such a file may be there already.
+
+    Raises:
+        UserFileError: if it may not, or cannot be written.
     """
 
-    def __init__(self, model, folder=None):
-        if folder is not None:
-            check_writable(os.path.abspath(os.path.expanduser(folder)))
+    def __init__(self, model, folder=None, replaces=True):
         self.model = model
-        self.folder = folder
+        self.path = folder and os.path.join(os.path.expanduser(folder), BEST_FILE)
+        if folder is not None:
+            check_writable(os.path.dirname(os.path.abspath(self.path)))
+            if os.path.lexists(self.path) and not replaces:
+                raise UserFileError(
+                    f"checkpoint_path has the best model of another run, {self.path}: "
+                    "give another path, or replace it with overwrite"
+                )
         self.mean = None
         self.variables = {}
 
@@ -265,8 +276,8 @@ class BestWeights:
             return
         self.mean = episodes.mean("r")
         self.variables = self.model.get_state()["variables"]
-        if self.folder is not None:
-            self.model.save(os.path.join(self.folder, "best.safetensors"))
+        if self.path is not None:
+            self.model.save(self.path)
 
     def restore(self) -> None:
         """Gives the best weights back to the model, if any were stored."""

@@ -218,7 +218,8 @@ def learn(
     untrained_until = first_steps(learning_starts, env)
     exploration_steps = 0 if noisy else exploration_fraction * total_timesteps
     player = Player(env, model, memory)
-    best = BestWeights(model, checkpoint_path)
+    replaces = run.resume or run.arguments.given["overwrite"] or not total_timesteps
+    best = BestWeights(model, checkpoint_path, replaces)
     last_metrics = LastMetrics()
     parts = dict(
         target=target,
