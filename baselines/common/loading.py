@@ -108,7 +108,7 @@ def check_metadata(path, tensors, learn, arguments, left_out) -> None:
         if name == "env" or (not of_parts and declared[name].may_change):
             damaged.append(name)
     if damaged:
-        raise UserValueError(f"{path} is damaged: no model is made by such {damaged}")
+        raise UserValueError(f"{path} is damaged: models have no settings {damaged}")
 
 
 def is_own(module) -> bool:

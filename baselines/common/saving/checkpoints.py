@@ -382,9 +382,8 @@ def check_intact(path, digest, manifest_path) -> None:
     # The size first: a sparse file of terabytes could be read for hours.
     sized = is_regular(path) and has_its_size(path)
     if not sized or file_digest(path) != digest:
-        raise damaged_checkpoint(
-            manifest_path, f"{os.path.basename(path)} has another checksum, or is none"
-        )
+        what = f"{os.path.basename(path)} is missing, or has another checksum"
+        raise damaged_checkpoint(manifest_path, what)
 
 
 def find_run_folder(folder) -> str:

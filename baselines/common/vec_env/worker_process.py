@@ -129,6 +129,8 @@ class WorkerProcess:
 
     def __str__(self):
         first, last = self.part.start, self.part.stop - 1
+        if first == last:
+            return f"the worker process of environment {first}"
         return f"the worker process of environments {first} to {last}"
 
     def end_hung(self, seconds):
