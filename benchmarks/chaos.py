@@ -250,9 +250,9 @@ class Run:
     def replacements(self) -> list:
         """Returns the number of environments of each worker that was replaced."""
         log = self.folder / "log.txt"
-        pattern = r"environments (\d+) to (\d+) (?:died|gave) .* another takes over"
+        pattern = r"environments? (\d+)(?: to (\d+))? (?:died|gave) .* another takes"
         found = re.findall(pattern, log.read_text()) if log.exists() else []
-        return [int(last) - int(first) + 1 for first, last in found]
+        return [int(last or first) - int(first) + 1 for first, last in found]
 
     def rows(self) -> list:
         """Returns the rows of progress.csv, without columns that depend on the time."""

@@ -52,24 +52,30 @@ def test_what_differs_is_found(changes, differing):
     assert chaos.compare(reference, killed) == differing
 
 
-@pytest.fixture(scope="module")
-def warning():
-    """The warning about a worker with two environments that was killed."""
+def warn_of_a_killed_worker(num_env):
+    """Returns the warning about a worker that was killed with its environments."""
     out = io.StringIO()
     with (
         contextlib.redirect_stdout(out),
         logger.scoped_configure(None, ["stdout"]),
-        SubprocVecEnv([CounterEnv] * 2, num_workers=1) as env,
+        SubprocVecEnv([CounterEnv] * num_env, num_workers=1) as env,
     ):
         env.reset()
-        env.step([0, 0])
+        env.step([0] * num_env)
         psutil.Process(env.worker_pids[0]).kill()
-        env.step([0, 0])
+        env.step([0] * num_env)
     return out.getvalue()
 
 
+@pytest.mark.parametrize("num_env", [1, 2])
+def test_environments_of_replaced_workers_are_counted(num_env):
+    log = warn_of_a_killed_worker(num_env)
+    assert finished_run("log", log=log).replacements() == [num_env]
+
+
 @pytest.mark.parametrize(("times", "steps"), [(1, 200), (3, 200), (2, 199)])
-def test_replacements_that_do_not_add_up_are_a_failure(warning, times, steps, capsys):
+def test_replacements_that_do_not_add_up_are_a_failure(times, steps, capsys):
+    warning = warn_of_a_killed_worker(2)
     reference = finished_run("reference")
     chaos.check_replacements(reference, finished_run("good", log=warning * 2), kills=2)
     assert "episodes cut short by that: 4" in capsys.readouterr().out
