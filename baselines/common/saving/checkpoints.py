@@ -188,8 +188,11 @@ class Checkpoints:
                     with refusing_damage():
                         self._restore_part(name, path, states)
                 except DamagedState as error:
-                    what = f"its {name} cannot be restored ({error})"
-                    raise damaged_checkpoint(path, what) from error
+                    raise UserValueError(
+                        f"the checkpoint {path} is damaged, or this run is not made as "
+                        f"that one was, such as its environment: its {name} cannot be "
+                        f"restored ({error})"
+                    ) from error
             if damaged:
                 logger.warn(f"{damaged}; resumed from the one before it")
             return done, metadata["total_timesteps"]
