@@ -328,15 +328,28 @@ def test_folder_of_another_library_is_not_replaced(capsys, text):
     assert "config.json is not of a run here" in error and contents("log") == kept
 
 
-def test_run_that_replaces_one_of_a_moment_ago_has_its_own_episodes():
-    learn_in("log", reset=False)
+@pytest.mark.parametrize("num_env", [1, 4])  # in this process, and in workers
+@pytest.mark.parametrize("learned", [False, True])
+def test_replaced_run_keeps_the_episodes_of_environments_that_are_open(
+    num_env, learned
+):
+    def make():
+        workers = None if num_env == 1 else 2
+        return make_vec_env(
+            "CartPole-v1", num_env=num_env, num_workers=workers, log_dir="log"
+        )
+
+    first_file = Path("log/0.0.monitor.csv")
+    given = dict(network="mlp", total_timesteps=400, overwrite=True)
+    if not learned:
+        learn_in("log", reset=False)
     with logger.scoped_configure("log", ["csv"]):
-        for path in Path("log").glob("*.monitor.csv"):
-            os.utime(path)
-        env = make_vec_env("CartPole-v1", num_env=1, log_dir="log")
-        given = dict(network="mlp", total_timesteps=100, overwrite=True)
+        env = make()
         learn(env, **given)
-        first = Path("log/0.0.monitor.csv").read_text()
-        learn(env, **given)  # which goes on with the file that is open
-        second = Path("log/0.0.monitor.csv").read_text()
-    assert second.startswith(first) and len(second) > len(first)
+        first = first_file.read_text()
+        learn(env, **given)  # which goes on with the files that are open
+        second = first_file.read_text()
+        assert second.startswith(first) and len(second) > len(first)
+        env.close()
+        learn(make(), **given)
+        assert not first_file.read_text().startswith(first)

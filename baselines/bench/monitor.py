@@ -19,7 +19,7 @@ from baselines.common.saving.files import (
     synced_size,
     writing,
 )
-from baselines.common.saving.log_folder import check_no_run
+from baselines.common.saving.log_folder import check_no_run, hold
 from baselines.common.saving.states import check_like
 from baselines.common.tables import parse_table, read_text
 
@@ -172,6 +172,7 @@ class ResultsWriter:
         with writing(self.filename):
             os.makedirs(os.path.dirname(self.filename), exist_ok=True)
             self.file = open_text(self.filename)
+            hold(self.file)
             # The blank at the end of the first line is part of the format.
             self.file.write(f"# {json.dumps(self.header)} \n")
             self.csv = csv.DictWriter(self.file, self.keys)
@@ -220,6 +221,7 @@ class ResultsWriter:
             self.open()
             return
         self.file = open_text(self.filename, self.size)
+        hold(self.file)
         self.csv = csv.DictWriter(self.file, self.keys)
 
     def take_over(self):

@@ -2,10 +2,8 @@
 
 import contextlib
 import json
-import math
 import os
 import sys
-import time
 from collections import defaultdict
 
 from baselines.common import mpi
@@ -54,8 +52,6 @@ class Logger:
         self.is_new = is_new
         self.claimed = False  # whether files of a run in the folder are this logger's
         self.has_run = False  # whether a run was begun
-        # Older files are of an earlier run. (Their times are coarse.)
-        self.configured_at = time.time() - 0.05
         self.level = INFO
         self.row = {}
         self.counts = defaultdict(int)
@@ -105,11 +101,7 @@ class Logger:
             return
         try:
             check_links(self.folder)
-            before = self.configured_at
-            if os.path.isfile(self.config_path) and not self.has_run:
-                before = math.inf  # No environment can have begun its files here.
-            remove_or_refuse = remove_run_files if overwrite else check_unused
-            remove_or_refuse(self.folder, before)
+            (remove_run_files if overwrite else check_unused)(self.folder)
         except BaseException:
             self.unlock()
             raise

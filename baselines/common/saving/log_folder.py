@@ -1,7 +1,7 @@
 """Log folders: whether there is a run in one, and whether one is writing to it."""
 
+import contextlib
 import fcntl
-import math
 import os
 import shlex
 import time
@@ -38,38 +38,57 @@ REPORT_FILE = "report.html"  # which is a run's if it is a report
 LOCK_SECONDS = 1  # in which somebody who only looks has let go
 
 
-def find_run_files(folder, before=math.inf, names=RUN_FILES) -> list:
+def find_run_files(folder, names=RUN_FILES) -> list:
     """Returns the paths of the files of a run, in the order of ``names``.
 
     Args:
         folder: path.
-        before: time in seconds; monitor files that were changed later are left out,
-            because an environment may begin its own before ``learn()`` is called.
         names: patterns of files in the folder.
     """
     folder = escape(os.path.expanduser(folder))
-    return [
-        path
-        for name in names
-        for path in sorted(glob(f"{folder}/{name}"))
-        if name not in MONITOR_FILES or os.lstat(path).st_mtime < before
-    ]
+    return [path for name in names for path in sorted(glob(f"{folder}/{name}"))]
 
 
-def remove_run_files(folder, before=math.inf) -> None:
-    """Removes the files of a run, its report included, as ``find_run_files`` does.
+def find_earlier_files(folder) -> list:
+    """Returns those that are not monitor files of environments that are open.
+
+    An environment may have begun its own before ``learn()`` is called.
+    """
+    begun = {*filter(is_held, find_run_files(folder, MONITOR_FILES))}
+    return [path for path in find_run_files(folder) if path not in begun]
+
+
+def is_held(path) -> bool:
+    """Whether an environment goes on writing to a monitor file, see ``hold``."""
+    lock = try_lock(path, fcntl.LOCK_EX)
+    if lock is None:  # Without locks, only a folder without a run can have such files.
+        return not os.path.exists(os.path.join(os.path.dirname(path), "config.json"))
+    if lock is False:
+        return True
+    os.close(lock)
+    return False
+
+
+def hold(file) -> None:
+    """Keeps an open file of this process from being taken for one of an earlier run."""
+    with contextlib.suppress(OSError):  # such as where there are no locks
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+
+
+def remove_run_files(folder) -> None:
+    """Removes the files of an earlier run, its report included.
 
     Raises:
         UserFileError: if there is a ``config.json`` that no logger has written.
     """
     check_config(folder)
-    reports = find_run_files(folder, before, [REPORT_FILE])
-    remove([*find_run_files(folder, before), *filter(is_report, reports)])
+    reports = find_run_files(folder, [REPORT_FILE])
+    remove([*find_earlier_files(folder), *filter(is_report, reports)])
 
 
 def remove_monitor_files(folder) -> None:
     """Removes the episodes of a run that begins again."""
-    remove(find_run_files(folder, names=MONITOR_FILES))
+    remove(find_run_files(folder, MONITOR_FILES))
 
 
 def check_config(folder) -> None:
@@ -112,13 +131,9 @@ def check_links(folder) -> None:
             )
 
 
-def check_unused(folder, before=math.inf) -> None:
-    """Raises UserFileError if there are files of a run in a folder.
-
-    Args:
-        folder, before: as in ``find_run_files``.
-    """
-    if files := find_run_files(folder, before):
+def check_unused(folder) -> None:
+    """Raises UserFileError if there are files of an earlier run in a folder."""
+    if files := find_earlier_files(folder):
         named = ", ".join(os.path.relpath(path, folder) for path in files[:2])
         raise UserFileError(
             f"{folder} has a run already ({named}{', ...' if files[2:] else ''}): "
@@ -185,10 +200,10 @@ def is_locked(folder) -> bool:
     return False
 
 
-def try_lock(folder, kind):
+def try_lock(path, kind):
     """Returns a file descriptor; False for a lock of others, None for no locks."""
     try:
-        descriptor = os.open(folder, os.O_RDONLY)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # A pipe would wait.
     except OSError:
         return None
     try:
