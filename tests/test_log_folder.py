@@ -101,6 +101,22 @@ def test_second_run_of_a_log_is_refused_unless_it_replaces_the_first():
         assert row["total_timesteps"] == "5"  # the first update
 
 
+@pytest.mark.parametrize("checkpoints", [True, False])
+def test_run_after_a_resumed_one_is_refused(checkpoints):
+    given = dict(network="mlp", checkpoint_interval=50, total_timesteps=100)
+    with logger.scoped_configure("log", ["csv"]):
+        learn(gym.make("CartPole-v1"), **given)
+    for path in () if checkpoints else Path("log/checkpoints").iterdir():
+        path.unlink()
+    with logger.scoped_configure("log", ["csv"]):
+        given["total_timesteps"] = 200
+        learn(gym.make("CartPole-v1"), **given, resume="log")
+        before = contents("log")
+        with pytest.raises(UserFileError, match="log has a run already"):
+            learn(gym.make("CartPole-v1"), **given)
+        assert contents("log") == before
+
+
 def test_second_run_in_a_folder_made_for_the_first_replaces_it(monkeypatch, tmp_path):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     given = dict(env=gym.make("CartPole-v1"), network="mlp", total_timesteps=100)

@@ -67,6 +67,11 @@ def test_row_that_is_being_written_is_left_out(tmp_path):
         ("0.monitor.csv", b'# {"env_id": "x"}\nr,l,t\n1,2,3\n', "t_start"),
         ("0.monitor.csv", b'# {"t_start": 1}\nr,t\n1,3\n', "no column 'l'"),
         ("0.monitor.csv", b"", "is not a monitor file"),
+        (
+            "0.monitor.csv",
+            b'# {"t_start": 1%s}\nr,l,t\n1,2,3\n' % (400 * b"0"),
+            "is not a monitor file",
+        ),
     ],
 )
 def test_damaged_file_is_named(tmp_path, name, content, words):

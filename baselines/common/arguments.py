@@ -281,7 +281,10 @@ def run_arguments(
         Path | None, MayChange, "a saved model, or log folder of one, to start from"
     ] = None,
     overwrite: Annotated[
-        bool, MayChange, "whether to replace the run that is in the log folder"
+        bool,
+        MayChange,
+        "whether to replace the run that is in the log folder, and what is at other "
+        "paths that are given",
     ] = False,
     resume: Annotated[
         Path | None,

@@ -69,7 +69,8 @@ class Logger:
             return
         if state is None:
             self.claim()
-        self.claimed = True
+        else:  # of a run that is resumed
+            self.claimed = self.has_run = True
         show_warnings()  # A run begins, whose arguments were accepted.
         state = state or self.states or {}
         states = {name: state.get(name) for name in self.formats}
@@ -120,7 +121,7 @@ class Logger:
         self.open()
 
     def begin_again(self):
-        self.claimed = True
+        self.claimed = self.has_run = True
         if self.folder is not None and mpi.rank == 0:
             remove_monitor_files(self.folder)
         self.open()
