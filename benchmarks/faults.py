@@ -119,6 +119,7 @@ def make_run(folder, seed, name) -> Path:
     if path.exists():
         return path
     words = [f"--kills={KILLS}", "--faults=all", f"--seed={seed}"]
+    words += [] if "--ranks" in CASES[name] else ["--fork"]
     command = [
         sys.executable,
         "-m",

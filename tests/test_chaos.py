@@ -107,11 +107,12 @@ def test_run_that_cannot_begin_is_reported_with_its_reason(capsys):
         ("--save_path=x", "are set by the benchmark"),
         ("--kills=0", "kills has to be at least 1"),
         ("--num_timesteps=50", "too few for 20 kills"),
+        ("--fork --ranks=2", "leave out --ranks"),
     ],
 )
 def test_mistake_gives_one_line(argument, words, capfd):
     with pytest.raises(SystemExit) as stop:
-        chaos.main(["--alg=a2c", argument])
+        chaos.main(["--alg=a2c", *argument.split()])
     err = capfd.readouterr().err
     assert stop.value.code == 2 and words in err and err.count("\n") == 1
 
@@ -147,7 +148,7 @@ def test_leaks_of_two_calls(monkeypatch, capsys):
     "arguments",
     [
         long("--alg=a2c --num_env=2 --num_timesteps=4000 --log_interval=5"),
-        slow("--alg=dqn --env=CartPole-v1 --num_timesteps=3000 --print_freq=1"),
+        slow("--alg=dqn --env=CartPole-v1 --num_timesteps=3000 --print_freq=1 --fork"),
         long(
             "--alg=ppo2 --env=CartPole-v1 --ranks=2 --num_env=2 --num_timesteps=6000 "
             "--nsteps=64"

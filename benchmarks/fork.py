@@ -1,0 +1,62 @@
+"""Runs that begin as forks of this process, with all that it has imported."""
+
+import multiprocessing
+import os
+import subprocess
+import sys
+import warnings
+
+from baselines import run
+
+
+class ForkedRun:
+    """``baselines.run`` in a fork of this process; used as ``subprocess.Popen`` is.
+
+    Args:
+        argv: of ``baselines.run``.
+        errors: path of the file that gets what it writes to stderr.
+    """
+
+    def __init__(self, argv, errors):
+        context = multiprocessing.get_context("fork")
+        self.process = context.Process(target=run_here, args=[argv, errors])
+        with warnings.catch_warnings():
+            # TensorFlow's threads do nothing before its first operation.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            self.process.start()
+        self.pid = self.process.pid
+
+    @property
+    def returncode(self):
+        """Its status, negative for a signal; None while it runs."""
+        return self.process.exitcode
+
+    def poll(self):
+        """Returns its status; None while it runs."""
+        return self.process.exitcode
+
+    def wait(self, timeout=None):
+        """Waits so many seconds for its end; raises subprocess.TimeoutExpired."""
+        self.process.join(timeout)
+        if self.returncode is None:
+            raise subprocess.TimeoutExpired("baselines.run", timeout)
+        return self.returncode
+
+    def send_signal(self, number) -> None:
+        """Sends it a signal, unless it has ended."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """Kills it, unless it has ended."""
+        self.process.kill()
+
+
+def run_here(argv, errors) -> None:
+    """Calls ``baselines.run`` as if this process had begun with it."""
+    with open(os.devnull, "w") as nothing, open(errors, "w") as file:
+        os.dup2(nothing.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+    os.environ.pop("OPENAI_LOG_FORMAT", None)
+    sys.argv = ["baselines.run", *argv]
+    run.main()
