@@ -16,6 +16,7 @@ import baselines
 from baselines import __main__ as commands
 from baselines import run
 from baselines.common import mpi
+from baselines.common.declarations import check_arguments
 from baselines.common.errors import UserTypeError
 from baselines.common.loading import rendered
 from baselines.common.parsing import parse
@@ -185,6 +186,18 @@ def test_other_names_of_arguments_take_no_defaults_of_the_base(
     alg = f"--alg={empty_folder.name}.my_ppo"
     settings = parse([alg, "--env=PongNoFrameskip-v4"])
     assert settings.num_env == 1 and settings.learn_arguments["steps"] == 9
+
+
+def test_only_what_was_given_is_reported_as_without_effect():
+    def without_effect(*words):
+        settings = parse(["--alg=dqn", "--env=PongNoFrameskip-v4", *words])
+        given = {**settings.learn_arguments, "env": None}
+        return check_arguments(settings.learn, given).without_effect()
+
+    # defaults.py sets exploration_fraction and exploration_final_eps.
+    assert without_effect("--noisy") == []
+    (sentence,) = without_effect("--noisy", "--exploration_final_eps=0.05")
+    assert sentence == "exploration_final_eps is 0.05, which has no effect with noisy"
 
 
 def test_unknown_key_in_defaults_is_refused(monkeypatch):

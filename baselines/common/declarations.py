@@ -150,6 +150,15 @@ class Argument:
         """
         return convert(self.choices, value)
 
+    def why_unused(self, values) -> str | None:
+        """Says why it has no effect beside these values of others, or None."""
+        needs, needs_no = self.marker(Needs), self.marker(NeedsNo)
+        if needs and not values[needs.switch]:
+            return f"without {needs.switch}"
+        if needs_no and values[needs_no.switch]:
+            return f"with {needs_no.switch}"
+        return None
+
     @property
     def may_change(self) -> bool:
         return MayChange in self.markers
@@ -291,15 +300,8 @@ class Arguments(NamedTuple):
         """Returns a sentence for each argument that was set and changes nothing."""
         sentences = []
         for name, argument in self.declared.items():
-            needs, needs_no = argument.marker(Needs), argument.marker(NeedsNo)
-            if needs and not self.given[needs.switch]:
-                why = f"without {needs.switch}"
-            elif needs_no and self.given[needs_no.switch]:
-                why = f"with {needs_no.switch}"
-            else:
-                continue
-            if self.given[name] != argument.default:
-                value = self.given[name]
+            why, value = argument.why_unused(self.given), self.given[name]
+            if why and value != argument.default:
                 sentences.append(f"{name} is {value}, which has no effect {why}")
         return sentences
 

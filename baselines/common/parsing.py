@@ -160,7 +160,12 @@ def read_learn(settings, words, defaults):
     values = {name: argument.default for name, argument in known.items()}
     preset = getattr(settings.learn, "settings", {})  # also arguments of parts
     values |= {name: value for name, value in preset.items() if name in known}
-    return known, values | defaults | given | found, unknown
+    values |= defaults | given | found
+    # Only what was given is worth a warning.
+    for name in known.keys() & defaults.keys() - given.keys() - found.keys():
+        if known[name].why_unused(values):
+            values[name] = known[name].default
+    return known, values, unknown
 
 
 def check_names(settings, known, defaults) -> None:
