@@ -72,6 +72,7 @@ CASES = {
 KILLS = 20  # of each run, and of its workers
 INTERRUPTED = 130  # exit status
 END = re.compile(r"^\d+ faults \((.*)\): nothing differs$", re.M)
+COMPARED = re.compile(r"^rows of .*: (\d+),.*\nmonitor files: \d+, games: (\d+),", re.M)
 
 
 def read_faults(path) -> Counter:
@@ -82,7 +83,11 @@ def read_faults(path) -> Counter:
 
 
 def make_table(folder) -> str:
-    """Returns a table in Markdown of the runs whose outputs are in a folder."""
+    """Returns a table in Markdown of the cases whose outputs are in a folder.
+
+    Its columns are the runs of a case, how often each fault was done to them, the rows
+    and the games that were compared, and which runs differ.
+    """
     runs = defaultdict(list)
     for path in sorted(folder.glob("*.txt")):
         runs[path.name.partition(".")[0]].append(path)
@@ -90,15 +95,20 @@ def make_table(folder) -> str:
         name: sum(map(read_faults, paths), Counter()) for name, paths in runs.items()
     }
     kinds = sorted(sum(counts.values(), Counter()))
-    lines = [["command", "runs", *kinds, "runs that differ"]]
-    lines.append(["---"] * len(lines[0]))
+    lines = []
     for name, paths in runs.items():
-        differ = [path.stem for path in paths if not read_faults(path)]
+        found = [COMPARED.search(path.read_text()) for path in paths]
+        rows, games = (sum(int(x[i]) for x in found if x) for i in (1, 2))
         done = [counts[name][kind] for kind in kinds]
-        lines.append([f"`{CASES[name]}`", len(paths), *done, ", ".join(differ) or 0])
-    total = sum(counts.values(), Counter())
-    lines.append(["all", sum(map(len, runs.values())), *(total[k] for k in kinds), ""])
-    return "".join(f"| {' | '.join(map(str, line))} |\n" for line in lines)
+        lines.append([name, len(paths), *done, rows, games])
+        differ = [path.stem for path in paths if not read_faults(path)]
+        lines[-1].append(", ".join(differ) or "none")
+    totals = [sum(column) for column in list(zip(*lines))[1:-1]]
+    lines.append(["all", *totals, ""])
+    header = ["case", "runs", *kinds, "rows", "games", "runs that differ"]
+    lines = [header, ["---"] * len(header), *lines]
+    cells = ([f"{x:,}" if isinstance(x, int) else x for x in line] for line in lines)
+    return "".join(f"| {' | '.join(line)} |\n" for line in cells)
 
 
 def make_run(folder, seed, name) -> Path:

@@ -14,7 +14,8 @@ with a row for each run whose folder matches one of the patterns, and a column f
 first mean return above each of the numbers. With ``beside trpo_mpi`` in place of
 ``above`` and numbers, it has a row for each task of the runs, with all their seeds, and
 what OpenAI Baselines published of that algorithm. A pattern that ends in .csv names a
-file of single games (columns system and return) instead.
+file of single games (columns system and return) instead, one that ends in .txt the
+outputs of ``benchmarks.faults``.
 """
 
 import csv
@@ -30,6 +31,7 @@ from typing import NamedTuple
 
 from baselines.common import cli
 from baselines.common.errors import UserFileError, UserValueError
+from benchmarks.faults import make_table
 
 RESULTS = Path(__file__).parents[1] / "results"
 MARKED = re.compile(
@@ -253,6 +255,8 @@ def fill_in(text, results) -> str:
         patterns = match["patterns"].split()
         if patterns[0].endswith(".csv"):
             body = table_of_games(results / patterns[0])
+        elif patterns[0].endswith(".txt"):
+            body = make_table((results / patterns[0]).parent)
         elif match["original"]:
             body = table_of_tasks(patterns, match["original"], results)
         else:

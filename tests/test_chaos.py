@@ -118,15 +118,19 @@ def test_mistake_gives_one_line(argument, words, capfd):
 
 
 def test_table_of_faults_has_what_was_done(tmp_path):
-    text = "...\n5 faults (kill 3, kill a worker 2): nothing differs\n"
+    text = (
+        "rows of progress.csv: 600, differing: 0\nmonitor files: 2, games: 7, equal: "
+        "True\n5 faults (kill 3, kill a worker 2): nothing differs\n"
+    )
     (tmp_path / "a2c.0.txt").write_text(text)
     (tmp_path / "a2c.1.txt").write_text(text.replace("5", "7").replace("3", "5"))
     (tmp_path / "dqn.0.txt").write_text("error: a run that was killed differs\n")
     rows = [line.split(" | ") for line in faults.make_table(tmp_path).splitlines()]
-    assert rows[0][1:] == ["runs", "kill", "kill a worker", "runs that differ |"]
-    assert rows[2][1:] == ["2", "8", "4", "0 |"]
-    assert rows[3][1:] == ["1", "0", "0", "dqn.0 |"]
-    assert rows[4][1:4] == ["3", "8", "4"]
+    kinds = ["kill", "kill a worker", "rows", "games"]
+    assert rows[0] == ["| case", "runs", *kinds, "runs that differ |"]
+    assert rows[2] == ["| a2c", "2", "8", "4", "1,200", "14", "none |"]
+    assert rows[3] == ["| dqn", "1", "0", "0", "0", "0", "dqn.0 |"]
+    assert rows[4][:-1] == ["| all", "3", "8", "4", "1,200", "14"]
 
 
 def test_faults_are_done_to_all_algorithms():
