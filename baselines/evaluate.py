@@ -11,10 +11,10 @@ from baselines.common.loading import find_env, load_given
 
 def evaluate_run(
     path: Annotated[str, "log folder of a run, or a saved model"],
-    episodes: Annotated[arg.Count, "how many"] = 100,
-    num_env: Annotated[arg.Count, "environments that step together"] = 8,
+    episodes: Annotated[arg.Count, "number of episodes"] = 100,
+    num_env: Annotated[arg.Count, "environments that run in parallel"] = 8,
     deterministic: Annotated[
-        bool, "whether to take the most likely or best actions"
+        bool, "whether to act deterministically: take the most likely or best actions"
     ] = False,
     seed: arg.Seed = None,
     json: Annotated[bool, "whether to print one JSON object"] = False,

@@ -22,13 +22,14 @@ from baselines.common.video import Video, check_video
 def play_run(
     path: Annotated[str, "log folder of a run, or a saved model"],
     episodes: Annotated[
-        arg.Count | None, "how many (default: until Ctrl-C, and 1 for a video)"
+        arg.Count | None, "number of episodes (default: until Ctrl-C, or 1 for a video)"
     ] = None,
     video: Annotated[
-        str | None, "file to write a video to, .mp4 or .gif, in place of a window"
+        str | None,
+        "file to write a video to, .mp4 or .gif, instead of opening a window",
     ] = None,
     deterministic: Annotated[
-        bool, "whether to take the most likely or best actions"
+        bool, "whether to act deterministically: take the most likely or best actions"
     ] = False,
     seed: arg.Seed = None,
     alg: arg.ForeignAlgorithm = None,

@@ -12,7 +12,7 @@ NUMBERS = "seed", "agent steps", "last", "best"  # aligned to the right
 
 
 def list_runs(
-    folder: Annotated[str, "a folder above log folders, or one of these"],
+    folder: Annotated[str, "folder that contains log folders, or a log folder"],
     json: Annotated[bool, "whether to print a JSON list of objects"] = False,
 ):
     """Prints a line for each log folder at or below a folder.

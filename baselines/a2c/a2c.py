@@ -53,12 +53,12 @@ def learn(
     network: arg.Network,
     seed: arg.Seed = None,
     total_timesteps: arg.Timesteps = int(80e6),
-    nsteps: Annotated[arg.Count, "steps of each environment in an update"] = 5,
+    nsteps: Annotated[arg.Count, "steps of each environment per update"] = 5,
     vf_coef: Annotated[float, "weight of the value loss"] = 0.5,
     ent_coef: Annotated[float, "weight of the entropy bonus"] = 0.01,
     max_grad_norm: arg.GradientNorm = 0.5,
     lr: Annotated[arg.Schedule, "learning rate"] = 7e-4,
-    lrschedule: Annotated[arg.ScheduleOfNumbers, "how lr changes if it is a number"] = (
+    lrschedule: Annotated[arg.ScheduleOfNumbers, "schedule of lr if it is a number"] = (
         "linear"
     ),
     epsilon: Annotated[arg.NonNegative, "of RMSProp, inside the square root"] = 1e-5,

@@ -103,13 +103,13 @@ def learn(
     env: arg.Env,
     network: arg.Network,
     seed: arg.Seed = None,
-    nsteps: Annotated[arg.Count, "steps of each environment in an update"] = 20,
+    nsteps: Annotated[arg.Count, "steps of each environment per update"] = 20,
     total_timesteps: arg.Timesteps = int(80e6),
-    q_coef: Annotated[float, "weight of the loss of action values"] = 0.5,
+    q_coef: Annotated[float, "weight of the action values' loss"] = 0.5,
     ent_coef: Annotated[float, "weight of the entropy bonus"] = 0.01,
     max_grad_norm: arg.GradientNorm = 10.0,
     lr: Annotated[arg.Schedule, "learning rate"] = 7e-4,
-    lrschedule: Annotated[arg.ScheduleOfNumbers, "how lr changes if it is a number"] = (
+    lrschedule: Annotated[arg.ScheduleOfNumbers, "schedule of lr if it is a number"] = (
         "linear"
     ),
     rprop_epsilon: Annotated[arg.NonNegative, "of RMSProp, in the square root"] = 1e-5,
@@ -118,12 +118,14 @@ def learn(
     log_interval: arg.LogInterval = 100,
     buffer_size: arg.BufferSize = 50_000,
     replay_ratio: Annotated[
-        float, Interval(ge=0, le=1000), "mean number of replays after a rollout"
+        float, Interval(ge=0, le=1000), "mean number of replay updates per rollout"
     ] = 4,
-    replay_start: Annotated[arg.CountOrZero, "agent steps before any replay"] = 10_000,
-    c: Annotated[arg.Positive, "where importance ratios are truncated"] = 10.0,
+    replay_start: Annotated[
+        arg.CountOrZero, "agent steps before the first replay update"
+    ] = 10_000,
+    c: Annotated[arg.Positive, "limit at which importance ratios are truncated"] = 10.0,
     trust_region: Annotated[
-        bool, "whether the policy's gradient is limited by an average policy"
+        bool, "whether to limit the policy's gradient by an average policy"
     ] = True,
     alpha: Annotated[
         arg.Fraction, "decay of the average policy", arg.Needs("trust_region")

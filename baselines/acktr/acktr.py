@@ -75,23 +75,21 @@ def learn(
     total_timesteps: arg.Timesteps = int(40e6),
     gamma: arg.Gamma = 0.99,
     log_interval: arg.LogInterval = 100,
-    nsteps: Annotated[arg.Count, "steps of each environment in an update"] = 20,
+    nsteps: Annotated[arg.Count, "steps of each environment per update"] = 20,
     ent_coef: Annotated[float, "weight of the entropy bonus"] = 0.01,
     vf_coef: Annotated[float, "weight of the value loss"] = 0.5,
     vf_fisher_coef: Annotated[
-        arg.Positive, "weight of the value in the Fisher matrix"
+        arg.Positive, "weight of the value function in the Fisher matrix"
     ] = 1.0,
-    lr: Annotated[
-        arg.Schedule, "learning rate, before kfac_clip shortens a step"
-    ] = 0.25,
+    lr: Annotated[arg.Schedule, "learning rate; kfac_clip may shorten the step"] = 0.25,
     max_grad_norm: Annotated[
         arg.GradientNorm,
-        "of the first ten updates, before the Fisher matrix is used",
+        "in the first ten updates, before the Fisher matrix is used",
     ] = 0.5,
     kfac_clip: Annotated[
-        arg.Positive, "twice the largest KL divergence of a step"
+        arg.Positive, "twice the maximum KL divergence of a step"
     ] = 0.001,
-    lrschedule: Annotated[arg.ScheduleOfNumbers, "how lr changes if it is a number"] = (
+    lrschedule: Annotated[arg.ScheduleOfNumbers, "schedule of lr if it is a number"] = (
         "linear"
     ),
     value_network: arg.ValueNetwork = "shared",

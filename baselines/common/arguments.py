@@ -168,8 +168,8 @@ Probability = Fraction
 Schedule = Annotated[
     float | str | Callable,
     check_schedule,
-    "a number, text such as linear:2.5e-4 (how it changes and what it begins with), or "
-    "in Python a function of the fraction of training done",
+    "a number, text such as linear:2.5e-4 (schedule and initial value), or in Python a "
+    "function of the fraction of training that is done",
 ]
 ScheduleOfNumbers = Literal[tuple(SCHEDULES)]
 
@@ -182,15 +182,15 @@ NETWORK = Part("network", "baselines.common.models")
 Network = Annotated[
     str | Callable,
     NETWORK,
-    "a function of common/models.py by its name, module:function, or in Python a "
-    "function that returns a Keras layer; its own arguments are taken as well",
+    "name of a function in common/models.py, module:function, or in Python a function "
+    "that returns a Keras layer; its arguments can be given as well",
 ]
 VALUES = Part("values", "baselines.common.values")
 Values = Annotated[
     str | Callable,
     VALUES,
-    "a function of common/values.py by its name, such as scalar or categorical, "
-    "module:function, or in Python a function; its own arguments are taken as well",
+    "name of a function in common/values.py, such as scalar or categorical, "
+    "module:function, or in Python a function; its arguments can be given as well",
 ]
 REWARD = Part(
     "reward",
@@ -200,8 +200,9 @@ REWARD = Part(
 Reward = Annotated[
     str | Callable,
     REWARD,
-    "what is learned from: a function of common/rewards.py by its name, environment, "
-    "module:function, or in Python a function; its own arguments are taken as well",
+    "rewards to learn from: name of a function in common/rewards.py, such as "
+    "environment, module:function, or in Python a function; its arguments can be given "
+    "as well",
 ]
 Seed = Annotated[
     int | None,
@@ -212,29 +213,30 @@ Seed = Annotated[
 Timesteps = Annotated[
     CountOrZero,
     MayChange,
-    "agent steps, over all environments; what does not fill an update is left out",
+    "agent steps to train, summed over all environments; an update that they do not "
+    "fill is left out",
 ]
-Gamma = Annotated[Fraction, "discount of an agent step"]
+Gamma = Annotated[Fraction, "discount factor per agent step"]
 Lambda = Annotated[Fraction, "lambda of generalised advantage estimation"]
 GradientNorm = Annotated[
     Positive | None,
-    "largest norm of the gradient, over all variables; None for no limit",
+    "maximum global norm of the gradient; None for no limit",
 ]
-AdamEpsilon = Annotated[Positive, "added to the denominator of a step of Adam"]
+AdamEpsilon = Annotated[Positive, "epsilon of Adam, added to the denominator"]
 ValueNetwork = Annotated[
     Literal["shared", "copy"],
-    "whether the value function shares the policy's network or has a copy of its own",
+    "whether the value function shares the policy's network or has its own copy",
 ]
 NormalizeObservations = Annotated[
     bool,
-    "whether the model subtracts the running mean of float observations and divides by "
-    "their running standard deviation",
+    "whether the model normalises float observations by their running mean and "
+    "standard deviation",
 ]
-LogInterval = Annotated[Count, MayChange, "updates from one row of the log to the next"]
+LogInterval = Annotated[Count, MayChange, "updates between rows of the log"]
 Callback = Annotated[
     Callable | None,
     "called as callback(locals(), globals()) after each update, before its row is "
-    "written; true stops training",
+    "logged; a true result stops training",
 ]
 
 
@@ -242,40 +244,39 @@ def run_arguments(
     checkpoint_interval: Annotated[
         CountOrZero,
         MayChange,
-        "agent steps from one checkpoint in the log folder to the next, rounded up to "
-        "whole updates; 0 for none",
+        "agent steps between checkpoints in the log folder, rounded up to whole "
+        "updates; 0 for none",
     ] = 100_000,
     eval_env: Annotated[
         Any,
-        "as env, another one to evaluate the model in; the command line makes it",
+        "environment to evaluate the model in, as env; the command line makes it",
     ] = None,
     eval_interval: Annotated[
         CountOrZero,
         MayChange,
-        "agent steps from one evaluation of the model, which takes the most likely or "
-        "best actions, to the next; the best model is kept as best_model.safetensors "
-        "in the log folder; 0 for none",
+        "agent steps between evaluations of the model, with deterministic actions; the "
+        "best model is kept as best_model.safetensors in the log folder; 0 for none",
     ] = 0,
     eval_episodes: Annotated[
-        Count, MayChange, Needs("eval_interval"), "episodes in an evaluation"
+        Count, MayChange, Needs("eval_interval"), "episodes per evaluation"
     ] = 10,
     stop_at: Annotated[
         float | None,
         MayChange,
-        "mean return at which training stops: of an evaluation, or without them of the "
-        "last 100 episodes",
+        "mean return at which training stops: that of an evaluation, or without "
+        "evaluations that of the last 100 episodes",
     ] = None,
     on_update: Annotated[
         Callable | None,
-        "called as on_update(run) after each update, before its row is written: "
+        "called as on_update(run) after each update, before its row is logged: "
         "run.num_timesteps, run.row (a dict to add to, or None), run.episodes, "
-        "run.new_episodes, run.model; true stops training",
+        "run.new_episodes, run.model; a true result stops training",
     ] = None,
     precision: Annotated[
         Literal["float32", "bfloat16", "auto"],
-        "numbers that networks compute with; auto is bfloat16 where the processor or "
-        "GPU has it, else float32. Weights, heads, losses and optimisers are float32 "
-        "in either",
+        "number format of the networks' layers; auto is bfloat16 where the processor "
+        "or GPU supports it, else float32. Weights, heads, losses and optimisers are "
+        "always float32",
     ] = "float32",
     load_path: Annotated[
         Path | None, MayChange, "a saved model, or log folder of one, to start from"
@@ -283,14 +284,14 @@ def run_arguments(
     overwrite: Annotated[
         bool,
         MayChange,
-        "whether to replace the run that is in the log folder, and what is at other "
-        "paths that are given",
+        "whether to replace an existing run in the log folder, and files at other "
+        "given paths",
     ] = False,
     resume: Annotated[
         Path | None,
         MayChange,
-        "log folder of an interrupted run to continue, bit for bit; arguments have to "
-        "be as they were, but for total_timesteps",
+        "log folder of an interrupted run to continue, bit for bit; all arguments but "
+        "total_timesteps have to be the same",
     ] = None,
 ):
     """Declares what every ``learn()`` takes and ``Run`` alone uses."""
@@ -303,7 +304,7 @@ ForeignAlgorithm = Annotated[
 ]
 ForeignEnv = Annotated[
     str | None,
-    "environment to play in (default: that of the run; module:EnvId has to be given)",
+    "environment to play in (default: the run's; module:EnvId has to be given)",
 ]
 ForeignNetwork = Annotated[
     str | None, "network of your own that it was trained with, module:function"
@@ -317,35 +318,35 @@ ForeignReward = Annotated[
 
 # What off-policy algorithms share.
 BufferSize = Annotated[Count, "transitions in the replay memory"]
-BatchSize = Annotated[Count, Batch, "transitions in an optimiser step"]
+BatchSize = Annotated[Count, Batch, "transitions per optimiser step"]
 LearningStarts = Annotated[CountOrZero, "agent steps before the first optimiser step"]
-TrainFreq = Annotated[
-    Count, "agent steps, over all environments, to each optimiser step"
-]
+TrainFreq = Annotated[Count, "agent steps, over all environments, per optimiser step"]
 NoiseType = Annotated[
     str,
     check_noise,
     "noise on actions, such as normal_0.2, ou_0.2 (Ornstein-Uhlenbeck) or none; the "
-    "number is its deviation, in half widths of the actions' range",
+    "number is its standard deviation, in half widths of the actions' range",
 ]
 TargetRate = Annotated[
-    Fraction, "share of the distance that target networks move in an optimiser step"
+    Fraction,
+    "tau of Polyak averaging: target = (1 - tau) target + tau trained, per step",
 ]
 NStep = Annotated[
-    Count, "most rewards in a return before it is continued by a value (Sutton 1988)"
+    Count,
+    "rewards that an n-step return sums before it bootstraps (Sutton 1988)",
 ]
 ReplayK = Annotated[
     CountOrZero,
-    "of an environment with goals: transitions drawn with a goal that was achieved "
-    "later in their episode, to each one with its own (Andrychowicz et al. 2017); 0 "
+    "for goal environments: transitions relabelled with a goal that was achieved later "
+    "in their episode, per transition with its own goal (Andrychowicz et al. 2017); 0 "
     "for none",
 ]
-PrintFreq = Annotated[Count, MayChange, "episodes from one row of the log to the next"]
+PrintFreq = Annotated[Count, MayChange, "episodes between rows of the log"]
 CheckpointFreq = Annotated[
     CountOrZero,
-    "agent steps from one comparison of the mean return of the last 100 episodes to "
-    "the next, once training has begun; the best weights are returned in the end; 0 "
-    "for the last weights",
+    "agent steps between comparisons of the mean return of the last 100 episodes, once "
+    "training has begun; the weights with the best mean are returned; 0 for the last "
+    "weights",
 ]
 CheckpointPath = Annotated[
     Path | None,
@@ -356,7 +357,7 @@ CheckpointPath = Annotated[
     "memory only",
 ]
 PrioritizedReplay = Annotated[
-    bool, "whether transitions are drawn by their TD errors (Schaul et al. 2016)"
+    bool, "whether transitions are sampled by their TD errors (Schaul et al. 2016)"
 ]
 PriorityExponent = Annotated[
     Fraction, Needs("prioritized_replay"), "priority exponent alpha"
@@ -364,12 +365,12 @@ PriorityExponent = Annotated[
 ImportanceExponent = Annotated[
     Fraction,
     Needs("prioritized_replay"),
-    "importance weight exponent beta at the start; it rises to 1",
+    "initial importance sampling exponent beta, which rises to 1",
 ]
 ImportanceSteps = Annotated[
     Count | None,
     Needs("prioritized_replay"),
-    "agent steps in which beta rises to 1; None for total_timesteps",
+    "agent steps over which beta rises to 1; None for total_timesteps",
 ]
 PriorityOffset = Annotated[
     Positive, Needs("prioritized_replay"), "added to each TD error"

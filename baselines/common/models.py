@@ -19,16 +19,16 @@ from baselines.common.arguments import Layers, ListOfLayers, Units
 from baselines.common.layers import Recurrent, Residual, conv, dense, same_conv
 from baselines.moved import register  # noqa: F401
 
-StateSize = Annotated[Units, "units of the LSTM"]
-LayerNorm = Annotated[bool, "whether to normalise inside the LSTM"]
+StateSize = Annotated[Units, "units in the LSTM"]
+LayerNorm = Annotated[bool, "whether the LSTM has layer normalisation"]
 
 
 def mlp(
-    num_layers: Annotated[Layers, "how many layers"] = 2,
+    num_layers: Annotated[Layers, "number of layers"] = 2,
     num_hidden: Annotated[Units, "units in each layer"] = 64,
     activation: Annotated[str, "name of a Keras activation"] = "tanh",
     layer_norm: Annotated[
-        bool, "whether to normalise each layer before its activation"
+        bool, "whether to apply layer normalisation before each activation"
     ] = False,
 ):
     """Fully connected layers."""

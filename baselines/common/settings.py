@@ -21,15 +21,15 @@ class Settings:
 
     alg: Annotated[str, "algorithm, or my_pkg.my_alg for one of your own (required)"]
     env: Annotated[str, "environment id, or module:EnvId (required)"]
-    env_type: Annotated[str, "kind of environment, if it is not what is detected"] = (
-        None
-    )
+    env_type: Annotated[
+        str, "kind of environment, in place of the one that is detected"
+    ] = None
     seed: Annotated[arg.Seed, "seed of all random numbers (default: a random one)"] = (
         None
     )
-    num_timesteps: Annotated[arg.CountOrZero, "agent steps, over all environments"] = (
-        1_000_000
-    )
+    num_timesteps: Annotated[
+        arg.CountOrZero, "agent steps to train, summed over all environments"
+    ] = 1_000_000
     network: Annotated[
         str,
         "a function of common/models.py, such as mlp, cnn, lstm or cnn_lstm, or "
@@ -37,53 +37,56 @@ class Settings:
         "cnn for images and mlp)",
     ] = None
     gamestate: Annotated[
-        str, "state that a retro game starts in (default: its own)"
+        str, "state that a retro game starts in (default: the game's own)"
     ] = None
     num_env: Annotated[
         arg.Count,
-        "environments that step together (default: the algorithm's for this kind of "
+        "environments that run in parallel (default: the algorithm's for this kind of "
         "environment, else 1)",
     ] = None
-    reward_scale: Annotated[float, "factor on the rewards, above the monitor"] = 1.0
+    reward_scale: Annotated[
+        float, "factor on the rewards; the monitor logs them without it"
+    ] = 1.0
     normalize_rewards: Annotated[
         bool,
-        "divide rewards by the running deviation of discounted returns (default: the "
+        "divide rewards by the running standard deviation of returns (default: the "
         "algorithm's for this kind of environment, else False)",
     ] = None
     on_worker_failure: Annotated[
         Literal["replace", "raise"],
-        "what happens when a worker process dies: another takes over and its episodes "
-        "count as truncated, or training stops",
+        "what to do when a worker process dies: replace it and count its episodes as "
+        "truncated, or stop training",
     ] = "replace"
     worker_timeout: Annotated[
         arg.Positive | None,
-        "seconds after which a worker process that gives no answer counts as dead",
+        "seconds after which a worker process that does not respond counts as dead",
     ] = WORKER_TIMEOUT
     save_path: Annotated[
-        str, "where to save the model, a new file (default: in the log folder)"
+        str, "new file to save the model to (default: in the log folder)"
     ] = None
     load_path: Annotated[str, "a saved model to start from"] = None
     resume: Annotated[
         str,
-        "log folder of a run to continue, bit for bit; takes no other argument than a "
-        "new --num_timesteps",
+        "log folder of a run to continue, bit for bit; only --num_timesteps may be "
+        "given beside it",
     ] = None
     log_path: Annotated[
         str,
-        "folder of the run's files (default: $OPENAI_LOGDIR, else a new one in the "
-        "temporary folder)",
+        "folder for the run's files (default: $OPENAI_LOGDIR, else a new temporary "
+        "folder)",
     ] = None
     overwrite: Annotated[
-        bool, "replace the run that is in the log folder, and the file at save_path"
+        bool, "replace an existing run in the log folder, and a file at save_path"
     ] = False
     save_video_interval: Annotated[
         arg.CountOrZero,
-        "steps of each environment from one video of training, in the folder videos of "
-        "the log folder, to the next; 0 for none",
+        "steps of each environment between videos of training, which are saved in the "
+        "folder videos of the log folder; 0 for none",
     ] = 0
     save_video_length: Annotated[arg.Count, "steps in a video"] = 200
     play: Annotated[
-        bool, "play in a window afterwards; --num_timesteps=0 plays at once"
+        bool,
+        "play in a window after training; with --num_timesteps=0, without training",
     ] = False
 
     learn_arguments: dict = dataclasses.field(default_factory=dict, init=False)

@@ -35,10 +35,10 @@ def scalar():
 
 def categorical(
     atoms: Annotated[
-        int, Interval(ge=2, le=MOST), "atoms of a distribution of returns"
+        int, Interval(ge=2, le=MOST), "atoms of the distribution of returns"
     ] = 51,
-    v_min: Annotated[float, "its lowest return"] = -10.0,
-    v_max: Annotated[float, "its highest return"] = 10.0,
+    v_min: Annotated[float, "lowest return of the distribution"] = -10.0,
+    v_max: Annotated[float, "highest return of the distribution"] = 10.0,
 ):
     """Values as distributions of returns (C51, Bellemare et al. 2017)."""
     # Of each transition: what the atoms of the next state give to those of this one.

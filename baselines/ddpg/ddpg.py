@@ -46,32 +46,31 @@ def learn(
     network: arg.Network,
     seed: arg.Seed = None,
     total_timesteps: arg.Timesteps = 1_000_000,
-    actor_lr: Annotated[arg.NonNegative, "learning rate of the policy's Adam"] = 1e-4,
-    critic_lr: Annotated[arg.NonNegative, "learning rate of the critic's Adam"] = 1e-3,
+    actor_lr: Annotated[arg.NonNegative, "learning rate of Adam for the policy"] = 1e-4,
+    critic_lr: Annotated[
+        arg.NonNegative, "learning rate of Adam for the critic"
+    ] = 1e-3,
     nb_rollout_steps: Annotated[
         arg.Count,
-        "agent steps, over all environments, from one block of optimiser steps to the "
-        "next",
+        "agent steps, over all environments, between blocks of optimiser steps",
     ] = 100,
-    nb_train_steps: Annotated[
-        arg.Count, arg.Batches, "optimiser steps in a block"
-    ] = 50,
+    nb_train_steps: Annotated[arg.Count, arg.Batches, "optimiser steps per block"] = 50,
     noise_type: arg.NoiseType = "normal_0.2",
     random_eps: Annotated[
-        arg.Probability, "probability of an action that is drawn uniformly instead"
+        arg.Probability, "probability of a uniformly random action instead"
     ] = 0.0,
     critic_l2_reg: Annotated[
         arg.NonNegative,
-        "weight of half the critic's squared weights, without those of its last layer",
+        "weight of the critic's L2 penalty, half its squared kernels except the last",
     ] = 1e-2,
     action_l2: Annotated[
         arg.NonNegative,
-        "weight of the squared actions, in half widths of their range, in the policy's "
-        "loss",
+        "weight of an L2 penalty on actions, in half widths of their range, in the "
+        "policy's loss",
     ] = 0.0,
     clip_norm: Annotated[
         arg.Positive | None,
-        "largest norm of the gradient of each variable; None for no limit",
+        "maximum norm of each variable's gradient; None for no limit",
     ] = None,
     buffer_size: arg.BufferSize = 1_000_000,
     batch_size: arg.BatchSize = 64,
@@ -84,8 +83,8 @@ def learn(
     normalize_observations: arg.NormalizeObservations = False,
     normalize_returns: Annotated[
         bool,
-        "whether the critic learns values minus the running mean of its targets, "
-        "divided by their running deviation (Pop-Art, van Hasselt et al. 2016)",
+        "whether to normalise the critic's targets by their running mean and standard "
+        "deviation (Pop-Art, van Hasselt et al. 2016)",
     ] = False,
     print_freq: arg.PrintFreq = 10,
     callback: arg.Callback = None,

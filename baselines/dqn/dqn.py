@@ -86,21 +86,21 @@ def learn(
     exploration_fraction: Annotated[
         arg.Fraction,
         arg.NeedsNo("noisy"),
-        "fraction of all agent steps in which the probability of a random action falls "
-        "from 1 to exploration_final_eps",
+        "fraction of all agent steps over which the probability of a random action "
+        "falls from 1 to exploration_final_eps",
     ] = 0.1,
     exploration_final_eps: Annotated[
         arg.Probability,
         arg.NeedsNo("noisy"),
-        "final probability of a random action, which the returned model has; 0 "
-        "if noisy",
+        "final probability of a random action, which the returned model keeps; 0 if "
+        "noisy",
     ] = 0.02,
     train_freq: arg.TrainFreq = 1,
     batch_size: arg.BatchSize = 32,
     large_batch: Annotated[
         bool,
-        "whether optimiser steps that are due together, because several environments "
-        "step at once, become one on all their batches",
+        "whether the optimiser steps that follow one step of all environments become a "
+        "single one on all their batches",
     ] = False,
     print_freq: arg.PrintFreq = 100,
     checkpoint_freq: arg.CheckpointFreq = 10_000,
@@ -109,33 +109,33 @@ def learn(
     gamma: arg.Gamma = 0.99,
     target_network_update_freq: Annotated[
         arg.Count,
-        "agent steps from one copy of the weights to the target network to the next",
+        "agent steps between updates of the target network",
     ] = 500,
     max_grad_norm: Annotated[
         arg.Positive | None,
-        "largest norm of the gradient of each variable; None for no limit",
+        "maximum norm of each variable's gradient; None for no limit",
     ] = 10.0,
     adam_epsilon: Annotated[arg.NonNegative, "epsilon of Adam"] = 1e-8,
     hiddens: Annotated[
         list[arg.Units],
         arg.ListOfLayers,
-        "units of each layer between the network and its values, in both streams if "
-        "dueling",
+        "units of each hidden layer between the network and the action values, in both "
+        "streams if dueling",
     ] = [256],  # noqa: B006
     values: Annotated[
         arg.Values,
-        "what a value is: scalar, or categorical for a distribution of returns (C51, "
-        "Bellemare et al. 2017)",
+        "how values are represented: scalar, or categorical for a distribution of "
+        "returns (C51, Bellemare et al. 2017)",
     ] = "scalar",
     double_q: Annotated[
         bool,
-        "whether the trained network chooses the next action whose value the target "
-        "network gives (van Hasselt et al. 2016)",
+        "whether the online network chooses the next action and the target network "
+        "evaluates it (van Hasselt et al. 2016)",
     ] = False,
     dueling: Annotated[
         bool,
-        "whether a state's value and the advantages of actions have streams of their "
-        "own (Wang et al. 2016)",
+        "whether state values and action advantages have separate streams (Wang et al. "
+        "2016)",
     ] = False,
     prioritized_replay: arg.PrioritizedReplay = False,
     prioritized_replay_alpha: arg.PriorityExponent = 0.6,
@@ -146,8 +146,8 @@ def learn(
     replay_k: arg.ReplayK = 0,
     noisy: Annotated[
         bool,
-        "whether noise on the weights explores, in place of random actions (Fortunato "
-        "et al. 2018)",
+        "whether to explore by noise on the weights instead of random actions "
+        "(Fortunato et al. 2018)",
     ] = False,
     callback: arg.Callback = None,
 ) -> QFunction:

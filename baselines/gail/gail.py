@@ -42,21 +42,21 @@ def adversary(
     policy,
     /,
     expert_path: Annotated[
-        str, "an .npz file of expert data, see python -m baselines.gail.record"
+        str, ".npz file of expert data, see python -m baselines.gail.record"
     ],
     traj_limitation: Annotated[
-        arg.Count | None, "episodes of it that are used; None for all"
+        arg.Count | None, "number of its episodes to use; None for all"
     ] = None,
     g_step: Annotated[
-        arg.Count, "updates of the policy to each training of the adversary"
+        arg.Count, "updates of the policy per training of the adversary"
     ] = 3,
     d_step: Annotated[
         arg.Count,
-        "optimiser steps in a training of the adversary, each on its share of the "
+        "optimiser steps per training of the adversary, each on its share of the "
         "rollout and as many transitions of the expert",
     ] = 1,
     d_stepsize: Annotated[
-        arg.NonNegative, "learning rate of the adversary, which Adam trains"
+        arg.NonNegative, "learning rate of Adam for the adversary"
     ] = 3e-4,
     adversary_hidden_size: Annotated[
         arg.Units, "units in each of the adversary's two layers"
@@ -65,10 +65,10 @@ def adversary(
         float, "weight of the entropy bonus of the adversary"
     ] = 1e-3,
     pretrained: Annotated[
-        bool, "whether a new policy first learns the expert's actions by themselves"
+        bool, "whether a new policy is first trained by behaviour cloning"
     ] = False,
     BC_max_iter: Annotated[
-        arg.Count, arg.Needs("pretrained"), "optimiser steps of that"
+        arg.Count, arg.Needs("pretrained"), "optimiser steps of behaviour cloning"
     ] = 10_000,
 ):
     """Rewards for what an adversary takes for the expert's."""

@@ -18,12 +18,12 @@ from baselines.gail.expert import Expert, write_expert
 
 def record(
     path: Annotated[str, "log folder of a run, or a saved model"],
-    episodes: Annotated[arg.Count, "how many"] = 50,
+    episodes: Annotated[arg.Count, "number of episodes"] = 50,
     output: Annotated[
         str | None, "file to write (default: PATH.npz, beside the folder or model)"
     ] = None,
     deterministic: Annotated[
-        bool, "whether to take the most likely or best actions"
+        bool, "whether to act deterministically: take the most likely or best actions"
     ] = False,
     seed: arg.Seed = None,
     alg: arg.ForeignAlgorithm = None,

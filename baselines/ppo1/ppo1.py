@@ -22,26 +22,24 @@ def learn(
     total_timesteps: arg.Timesteps = int(1e6),
     timesteps_per_actorbatch: Annotated[
         arg.Count,
-        "agent steps in an update, over all environments of a rank; rounded up to a "
+        "agent steps per update, over all environments of a rank; rounded up to a "
         "multiple of num_env",
     ] = 2048,
-    clip_param: Annotated[
-        arg.Schedule, "how far the ratio may move in an update"
-    ] = 0.2,
+    clip_param: Annotated[arg.Schedule, "clip range of the probability ratio"] = 0.2,
     entcoeff: Annotated[float, "weight of the entropy bonus"] = 0.0,
     optim_epochs: Annotated[arg.Count, "epochs of training on each rollout"] = 10,
     optim_stepsize: Annotated[arg.Schedule, "learning rate"] = 3e-4,
     optim_batchsize: Annotated[
         arg.Count,
-        "agent steps in a minibatch; has to divide those in an update, into a number "
-        "of minibatches that divides num_env if the network is recurrent",
+        "agent steps per minibatch; has to divide those of an update and, if the "
+        "network is recurrent, give a number of minibatches that divides num_env",
     ] = 64,
     gamma: arg.Gamma = 0.99,
     lam: arg.Lambda = 0.95,
     adam_epsilon: arg.AdamEpsilon = 1e-5,
     schedule: Annotated[
         arg.ScheduleOfNumbers,
-        "how clip_param and optim_stepsize change if they are numbers",
+        "schedule of clip_param and optim_stepsize, if those are numbers",
     ] = "constant",
     log_interval: arg.LogInterval = 1,
     value_network: arg.ValueNetwork = "shared",

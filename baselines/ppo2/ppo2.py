@@ -89,7 +89,7 @@ def learn(
     network: arg.Network,
     seed: arg.Seed = None,
     total_timesteps: arg.Timesteps = int(1e6),
-    nsteps: Annotated[arg.Count, "steps of each environment in an update"] = 2048,
+    nsteps: Annotated[arg.Count, "steps of each environment per update"] = 2048,
     ent_coef: Annotated[float, "weight of the entropy bonus"] = 0.0,
     lr: Annotated[arg.Schedule, "learning rate"] = 3e-4,
     vf_coef: Annotated[float, "weight of the value loss"] = 0.5,
@@ -99,16 +99,17 @@ def learn(
     log_interval: arg.LogInterval = 10,
     nminibatches: Annotated[
         arg.Count,
-        "minibatches in an epoch; has to divide num_env x nsteps, or num_env if the "
+        "minibatches per epoch; has to divide num_env x nsteps, or num_env if the "
         "network is recurrent",
     ] = 4,
     noptepochs: Annotated[arg.Count, "epochs of training on each rollout"] = 4,
     cliprange: Annotated[
-        arg.Schedule, "how far ratio and value may move in an update"
+        arg.Schedule,
+        "clip range of the probability ratio, and of values if clip_values",
     ] = 0.2,
     clip_values: Annotated[
         bool,
-        "whether cliprange is for values, too, which then have to be of about its size",
+        "whether values are clipped too; cliprange then has to suit their scale",
     ] = True,
     adam_epsilon: arg.AdamEpsilon = 1e-5,
     value_network: arg.ValueNetwork = "shared",

@@ -53,13 +53,15 @@ def learn(
     lr: Annotated[arg.Schedule, "learning rate of Adam, of all parts"] = 3e-4,
     policy_delay: Annotated[
         arg.Unrolled,
-        "optimiser steps of the critics to each of the policy and the targets",
+        "optimiser steps of the critics per step of the policy and the target networks",
     ] = 2,
     target_noise: Annotated[
         arg.NonNegative,
-        "deviation of the noise on the target's actions, in half widths of their range",
+        "standard deviation of noise on target actions, in half widths of their range",
     ] = 0.2,
-    target_noise_clip: Annotated[arg.NonNegative, "where that noise is cut off"] = 0.5,
+    target_noise_clip: Annotated[
+        arg.NonNegative, "limit at which that noise is clipped"
+    ] = 0.5,
     noise_type: arg.NoiseType = "normal_0.1",
     buffer_size: arg.BufferSize = 1_000_000,
     batch_size: arg.BatchSize = 256,

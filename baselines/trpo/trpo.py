@@ -70,13 +70,14 @@ def learn(
     total_timesteps: arg.Timesteps = int(1e6),
     timesteps_per_batch: Annotated[
         arg.Count,
-        "agent steps in an update, over all environments of a rank; rounded up to a "
+        "agent steps per update, over all environments of a rank; rounded up to a "
         "multiple of num_env",
     ] = 1024,
     max_kl: Annotated[
-        arg.Positive, "KL divergence of an update; half as much again is accepted"
+        arg.Positive,
+        "KL divergence that an update aims at; up to 1.5 times as much is accepted",
     ] = 0.001,
-    cg_iters: Annotated[arg.Count, "steps of conjugate gradients in an update"] = 10,
+    cg_iters: Annotated[arg.Count, "iterations of conjugate gradient per update"] = 10,
     gamma: arg.Gamma = 0.99,
     lam: arg.Lambda = 1.0,
     ent_coef: Annotated[float, "weight of the entropy bonus"] = 0.0,
@@ -84,10 +85,10 @@ def learn(
         arg.NonNegative, "added to the diagonal of the Fisher matrix"
     ] = 1e-2,
     vf_stepsize: Annotated[
-        arg.NonNegative, "learning rate of the value function, which Adam trains"
+        arg.NonNegative, "learning rate of Adam for the value function"
     ] = 3e-4,
     vf_iters: Annotated[
-        arg.Count, "epochs of training the value function on each rollout"
+        arg.Count, "epochs of training for the value function on each rollout"
     ] = 3,
     log_interval: arg.LogInterval = 1,
     value_network: arg.ValueNetwork = "copy",
