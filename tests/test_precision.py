@@ -43,6 +43,13 @@ def test_state_of_recurrent_networks_is_float32():
     assert (np.asarray(states).view(np.uint32) % 2**16).any()
 
 
+def test_lstm_without_a_trunk_is_float32_throughout():
+    with computing_in("bfloat16"):
+        network = build_network("lstm")
+    obs = np.full((1, 3), 0.1, np.float32)
+    assert np.array_equal(network.trunk(obs), obs)
+
+
 @pytest.mark.parametrize(
     ("flags", "expected"),
     [

@@ -106,7 +106,8 @@ def impala_cnn(
 
 def lstm(nlstm: StateSize = 128, layer_norm: LayerNorm = False):
     """An LSTM on the observations as they are."""
-    flatten = layers.Flatten(data_format="channels_last")
+    # It would round them for an LSTM that computes in float32.
+    flatten = layers.Flatten(data_format="channels_last", dtype="float32")
     return Recurrent(flatten, nlstm, layer_norm)
 
 
