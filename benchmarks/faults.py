@@ -69,7 +69,7 @@ CASES = {
     "rainbow": "--alg=rainbow --env=CartPole-v1 --num_timesteps=10_000 --print_freq=5 "
     "--learning_starts=500",
 }
-KILLS = 20  # of each run, and of its workers
+KILLS = 30  # of each run, and of its workers
 INTERRUPTED = 130  # exit status
 END = re.compile(r"^\d+ faults \((.*)\): nothing differs$", re.M)
 COMPARED = re.compile(r"^rows of .*: (\d+),.*\nmonitor files: \d+, games: (\d+),", re.M)
