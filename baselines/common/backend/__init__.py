@@ -5,16 +5,17 @@ not cover (compiling, gradients, copies to the device) there is one file for eac
 framework, all with these functions:
 
     compile(fn, variables)              fn as one call of the framework
-    scan(fn, variables)                 fn for one slice after the other, in one call
+    scan(fn, variables)                 fn on one slice after another, in one call
     value_and_grad(loss_fn, variables)  -> ((loss, metrics), gradients)
-    watched_gradients(fn)               gradients by tensors on the way
+    watched_gradients(fn)               gradients w.r.t. intermediate tensors
     adam_step(variable, ...)            a step of Adam on one variable, in place
-    rmsprop_step(variable, ...)         a step of RMSProp, likewise
+    rmsprop_step(variable, ...)         the same for RMSProp
     norm(tensor)                        Euclidean norm of all numbers
     to_device(array)                    a copy of a NumPy array on the device
     gpu_has_bfloat16()                  whether the GPU has it; None without a GPU
 
-``variables`` are all Keras variables that the function reads or writes.
+``variables`` are all Keras variables that the function reads or writes; for
+``value_and_grad``, those to differentiate with respect to.
 """
 
 import os

@@ -20,15 +20,15 @@ USE_XLA = bool(tf.config.list_physical_devices("GPU"))
 
 
 def compile(fn, variables):
-    """Returns ``fn`` as one compiled call; new array shapes compile it again.
+    """Returns ``fn`` as one compiled call; it is recompiled for new array shapes.
 
     Args:
         fn: a function of arrays (or nested tuples and dicts of them, or None). An
             argument that it returns unchanged may share memory with the result.
-            Gradients do not flow through it.
+            Gradients do not flow through the compiled call.
         variables: not needed here; TensorFlow finds them itself.
     """
-    # By the shapes of the arguments: tf.function takes longer to find the right one
+    # Keyed by the arguments' shapes: tf.function takes longer to find the right one
     # than a small network takes to act.
     functions = {}
 
@@ -43,7 +43,7 @@ def compile(fn, variables):
 
 
 def describe(x):
-    """Returns structure, shapes and types of an argument as a dictionary key."""
+    """Returns the structure, shapes and types of an argument as a dictionary key."""
     if isinstance(x, (tuple, list)):
         return type(x), *map(describe, x)
     if isinstance(x, dict):
@@ -65,7 +65,7 @@ def trace(fn, args, arrays):
     types = [x.dtype for x in compiled.outputs]
 
     def call(*arrays):
-        # What calling ``compiled`` does, without its checks of the arguments, which
+        # The same as calling ``compiled``, without its checks of the arguments, which
         # take longer than a small network takes to act.
         outputs = tf.raw_ops.StatefulPartitionedCall(
             args=[*arrays, *compiled.captured_inputs], Tout=types, f=compiled
@@ -76,11 +76,11 @@ def trace(fn, args, arrays):
 
 
 def fill(structure, tensors):
-    """Returns a structure whose leaves, but for None, come from an iterator."""
+    """Returns a structure with its leaves, except None, taken from an iterator."""
     if structure is None:
         return None
     if isinstance(structure, dict):
-        # In TensorFlow's order.
+        # In the order in which TensorFlow flattens a dict.
         items = {key: fill(structure[key], tensors) for key in sorted(structure)}
         return {key: items[key] for key in structure}
     if isinstance(structure, (tuple, list)):
@@ -92,17 +92,17 @@ def fill(structure, tensors):
 
 
 def scan(fn, variables):
-    """Returns ``fn``, called for one slice after the other, as one compiled call.
+    """Returns one compiled call that applies ``fn`` to one slice after another.
 
     Args:
-        fn: a function of a slice and of other arguments; returns arrays, or nested
+        fn: a function of a slice and of other arguments that returns arrays, or nested
             tuples and dicts of them.
         variables: not needed here; TensorFlow finds them itself.
 
     Returns:
-        A function of an array [K, ...] (or a nest of them), whose K slices ``fn`` is
-        given in turn, and of the other arguments, which every call gets; it returns
-        what ``fn`` returned, each array with a first axis K.
+        A function of an array [K, ...] (or a nest of them) and of the other arguments.
+        It calls ``fn`` with each of the K slices in turn, and with the other arguments
+        every time. It returns the stacked results: arrays with a first axis K.
     """
 
     def scanned(xs, *args):
@@ -123,14 +123,14 @@ def scan(fn, variables):
 
 
 def value_and_grad(loss_fn, variables):
-    """Returns a function like ``loss_fn`` that also differentiates.
+    """Returns a function like ``loss_fn`` that also returns gradients of the loss.
 
     Args:
         loss_fn: returns ``(loss, metrics)``.
         variables: the Keras variables to differentiate with respect to.
 
     Returns:
-        A function that returns ``((loss, metrics), gradients)``, a gradient for
+        A function that returns ``((loss, metrics), gradients)``, with a gradient for
         each variable.
     """
 
@@ -150,15 +150,15 @@ def value_and_grad(loss_fn, variables):
 
 
 def watched_gradients(fn):
-    """Returns a function like ``fn`` that differentiates by what it computes.
+    """Returns a function that differentiates ``fn`` by its intermediate tensors.
 
     Args:
-        fn: function of ``watch`` and of other arguments that returns a scalar and
-            anything else. ``watch(tensor)`` returns the tensor to go on with.
+        fn: function of ``watch`` and of other arguments that returns ``(scalar,
+            others)``. ``watch(tensor)`` returns the tensor to continue with.
 
     Returns:
-        A function of the other arguments that returns that anything, and the gradient
-        of the scalar for each tensor that was watched, in the order of the calls.
+        A function of the other arguments that returns ``others``, and the gradient of
+        the scalar by each watched tensor, in the order of the calls of ``watch``.
     """
 
     def differentiate(*args):
@@ -182,7 +182,7 @@ def adam_step(
 
     Args:
         variable, momentum, velocity: variables of Keras or of TensorFlow.
-        step: number of the step, from 1.
+        step: number of the step, counted from 1.
     """
     step = tf.cast(step, gradient.dtype)
     tf.raw_ops.ResourceApplyAdam(
@@ -206,8 +206,8 @@ def rmsprop_step(
 
     Args:
         variable, mean_square: variables of Keras or of TensorFlow.
-        update: another of that shape, which gets what is subtracted from the variable.
-        epsilon: inside the square root.
+        update: another of that shape; set to what is subtracted from ``variable``.
+        epsilon: added inside the square root.
     """
     tf.raw_ops.ResourceApplyRMSProp(
         var=handle(variable),
@@ -222,7 +222,7 @@ def rmsprop_step(
 
 
 def handle(variable):
-    """Returns what raw operations write to: of a variable of Keras or TensorFlow."""
+    """Returns the handle of a Keras or TensorFlow variable, for raw operations."""
     if isinstance(variable, keras.Variable):
         variable = variable.value
     return variable.handle
@@ -239,7 +239,7 @@ def to_device(array):
 
 
 def gpu_has_bfloat16():
-    """Returns whether the GPU computes in bfloat16, None if there is none."""
+    """Returns whether the GPU computes in bfloat16; None if there is no GPU."""
     gpus = tf.config.get_visible_devices("GPU")
     if not gpus:
         return None

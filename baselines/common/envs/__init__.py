@@ -1,8 +1,8 @@
-"""Environments by id: found, checked, wrapped for their kind, vectorised."""
+"""Environments by id: found, checked, wrapped for their type and vectorised."""
 
 from baselines.common.lazy import exports
 
-# Lazily, because vec_env needs the Recorder of this room, and make.py needs vec_env.
+# Lazily, because vec_env needs this package's Recorder, and make.py needs vec_env.
 __getattr__, __dir__ = exports(
     __name__,
     as_vec_env="make",

@@ -14,14 +14,14 @@ MAX_TEXT_LENGTH = 150  # of a value or space in a message
 
 
 class CheckedEnv(gym.Wrapper):
-    """Refuses what breaks Gymnasium's contract, and numbers that are not finite.
+    """Raises if an environment breaks Gymnasium's contract or returns NaN or infinity.
 
-    Bounds of a Box are not checked, as those of many tasks are not exact.
+    The bounds of a Box are not checked, because in many tasks they are not exact.
 
     Raises:
-        UserTypeError: for results of a wrong type, or an environment without spaces or
-            a seed argument of ``reset``.
-        UserValueError: for observations of another shape or type than the space,
+        UserTypeError: for results of the wrong type, an environment without spaces, or
+            a ``reset`` that does not accept a seed.
+        UserValueError: for observations whose shape or type differs from the space's,
             numbers that are not finite, and spaces that change.
     """
 
@@ -104,7 +104,7 @@ class CheckedEnv(gym.Wrapper):
             )
 
     def check_observation(self, where, space, obs):
-        """Raises UserValueError unless ``obs`` fits into an array of ``space``."""
+        """Raises UserValueError unless ``obs`` fits ``space``, bounds aside."""
         if isinstance(space, spaces.Box):
             fits, parts = fits_box(obs, space), []
         elif isinstance(space, spaces.Dict):
@@ -125,13 +125,13 @@ class CheckedEnv(gym.Wrapper):
             self.check_observation(f"{where}, part {key!r},", part, obs[key])
 
     def error(self, kind, what):
-        """Returns an exception of that kind that says what is wrong, and when."""
+        """Returns an exception of class ``kind`` with the problem and the step."""
         when = f" (step {self.num_steps} of an episode)" if self.num_steps else ""
         return kind(f"environment {self.name} cannot be used: {what}{when}")
 
 
 def to_number(value):
-    """Returns one number or boolean as float, infinite if too large; else None."""
+    """Returns a number or boolean as a float, infinite if too large, or else None."""
     if type(value) is float:
         return value
     if isinstance(value, (str, bytes)) or getattr(value, "ndim", 0):
@@ -145,14 +145,14 @@ def to_number(value):
 
 
 def equal_but_for_bounds(before, now) -> bool:
-    """Whether two spaces are the same, but for the bounds of a Box."""
+    """Whether two spaces are the same, apart from the bounds of a Box."""
     if isinstance(before, spaces.Box) and isinstance(now, spaces.Box):
         return (before.shape, before.dtype) == (now.shape, now.dtype)
     return before == now
 
 
 def fits_box(obs, space) -> bool:
-    """Whether an observation has a Box's shape, fits into its type and is finite."""
+    """Whether an observation has a Box's shape, fits its type and is finite."""
     try:
         array = np.asarray(obs)
     except ValueError:  # rows of different lengths
@@ -171,7 +171,7 @@ def fits_box(obs, space) -> bool:
 
 
 def describe(value) -> str:
-    """Returns a short description of a value for messages, of one line."""
+    """Returns a short description of a value for messages, on one line."""
     if isinstance(value, np.ndarray) and value.ndim:
         text = f"of shape {value.shape} and type {value.dtype}"
         if value.dtype.kind == "f" and not np.isfinite(value).all():
@@ -184,7 +184,7 @@ def describe(value) -> str:
 
 
 def shorten(text) -> str:
-    """Returns a text in one line, without its middle if it is long."""
+    """Returns a text on one line, with the middle left out if it is long."""
     text = " ".join(text.split())
     half = MAX_TEXT_LENGTH // 2
     return text if len(text) <= MAX_TEXT_LENGTH else f"{text[:half]} ... {text[-half:]}"

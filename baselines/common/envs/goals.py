@@ -1,4 +1,4 @@
-"""Goals in flat observations, and rewards as they would be for another goal."""
+"""Goals in flattened observations, and the rewards for other goals."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -20,27 +20,27 @@ NEEDED = (
 
 
 class Goals(NamedTuple):
-    """Where a flat observation has its goals, and what the environment pays for them.
+    """Where the goals are in a flattened observation, and how they are rewarded.
 
     G is the size of a goal.
     """
 
     achieved: slice  # of an observation: the goal that its state achieves
-    desired: slice  # and the goal to be achieved
+    desired: slice  # of an observation: the goal to be achieved
     compute_reward: Callable  # of achieved and desired goals [B, G]; float32 [B]
 
 
 def find_goals(venv) -> Goals:
-    """Returns the goals of a VecEnv whose Dict observations were made flat.
+    """Returns the goals of a VecEnv whose Dict observations were flattened.
 
-    Environments are those of gymnasium-robotics' ``GoalEnv``, whose ``compute_reward``
-    takes goals [B, ...] as well. It is called in this process, as workers may be in the
-    middle of a step. Reward wrappers are applied to what it returns.
+    Environments are like gymnasium-robotics' ``GoalEnv``, whose ``compute_reward`` also
+    takes batches of goals, [B, ...]. It is called in this process, because workers may
+    be in the middle of a step. Reward wrappers are applied to the rewards it returns.
 
     Raises:
         UserTypeError: if the environments have no goals.
-        UserValueError: if a wrapper may have changed observations, or rewards cannot be
-            computed for several goals at once.
+        UserValueError: if a VecEnv wrapper may change observations or rewards, or
+            rewards cannot be computed for several goals at once.
     """
     while isinstance(venv, VecEnvWrapper):
         if isinstance(venv, VecNormalize):
@@ -83,7 +83,7 @@ def find_goals(venv) -> Goals:
 
 
 def has_goals(space, venv) -> bool:
-    """Whether a Dict space has two goals of one Box, and ``venv`` has it flat."""
+    """Whether a Dict space has two goals of one shape, and ``venv`` flattens it."""
     return (
         isinstance(space, gym.spaces.Dict)
         and all(
@@ -96,7 +96,7 @@ def has_goals(space, venv) -> bool:
 
 
 def find_part(space, key) -> slice:
-    """Returns where flat observations of a Dict space have one of its parts."""
+    """Returns where one part of a Dict space is in its flattened observations."""
     sizes = {name: gym.spaces.flatdim(part) for name, part in space.items()}
     names = list(sizes)
     start = sum(sizes[name] for name in names[: names.index(key)])
@@ -104,7 +104,7 @@ def find_part(space, key) -> slice:
 
 
 def check_vectorised(compute_reward, size) -> None:
-    """Raises UserValueError unless two goals get two rewards."""
+    """Raises UserValueError unless ``compute_reward`` gives two goals two rewards."""
     goals = np.zeros((2, size))
     try:
         rewards = compute_reward(goals, goals)

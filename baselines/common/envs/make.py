@@ -37,11 +37,11 @@ from baselines.common.vec_env.subproc_vec_env import WORKER_TIMEOUT
 from baselines.common.video import TerminalFrame
 
 FRAME_STACK = {"atari": 4, "retro": 4}  # by environment type
-# Of one step, by the types of environment whose steps are fast; others count as slow.
+# Time of one step, for types of environment with fast steps; others count as slow.
 STEP_SECONDS = {"classic_control": 20e-6, "toy_text": 20e-6, "mujoco": 50e-6}
-# For workers to wake up and to answer, as their cores have become idle.
+# Time for workers to wake up and answer, as their cores have become idle.
 WAKE_UP_SECONDS = 300e-6
-# Of memory, at least: an emulator, physics, a worker's program; others as CartPole.
+# Minimum memory of an emulator, physics, a worker's program; others as CartPole.
 ENV_BYTES = {"atari": 900_000, "mujoco": 100_000, "retro": 20_000_000}
 
 
@@ -60,18 +60,19 @@ def make_env(
     Args:
         env_id: an id or a Gymnasium spec.
         env_type: its type; found by ``find_env_type`` if None.
-        seed: of the environment's random generator; None for a random one.
+        seed: for the environment's random generator; None for a random one.
         monitor_file: path without ``.monitor.csv``, or None for no file.
-        reward_scale: factor on the rewards, above the Monitor.
-        wrapper_kwargs: for ``wrap_deepmind``, if the type is ``atari``, and for
-            ``wrap_deepmind_retro``, if it is ``retro``.
+        reward_scale: factor for the rewards, applied above the Monitor.
+        wrapper_kwargs: for ``wrap_deepmind`` if the type is ``atari``, and for
+            ``wrap_deepmind_retro`` if it is ``retro``.
         env_kwargs: for the environment's own constructor.
         gamestate: name of the state that a retro game starts in; None for the
-            game's own.
+            game's default.
 
     Raises:
         MissingDependency: if the environment needs a package that is missing.
-        UserValueError: if its own code raises, with file and line.
+        UserValueError: if arguments do not suit the environment, or its own code
+            raises; the message then has file and line.
     """
     spec = find_spec(env_id) if isinstance(env_id, str) else env_id
     env_type = env_type or find_env_type(spec)
@@ -93,7 +94,7 @@ def make_env(
     with told_in_one_line(purpose, partial(find_definition, spec.entry_point)):
         try:
             if env_type == "atari":
-                # Only here, because OpenCV and the emulator are for Atari only.
+                # Only here, because OpenCV and the emulator are only for Atari.
                 from baselines.common.atari_wrappers import make_atari, wrap_deepmind
 
                 env = make_atari(spec, **env_kwargs or {})
@@ -106,7 +107,7 @@ def make_env(
                 env = make_retro(spec, gamestate, **env_kwargs or {})
             else:
                 if not str(spec.entry_point).startswith("gymnasium."):
-                    quiet_emulator()  # which one of the user's own may drive
+                    quiet_emulator()  # which the user's own environment may use
                 env = gym.make(spec, disable_env_checker=True, **env_kwargs or {})
             env = CheckedEnv(env)
             env.reset(seed=seed)
@@ -132,7 +133,7 @@ def make_env(
                 f"environment {spec.id!r} cannot be made: {first_line(error)}"
             ) from error
     env.action_space.seed(seed)
-    # Below the Recorder, which stores observations: a checkpoint takes arrays.
+    # Flattened below the Recorder, which stores observations: checkpoints need arrays.
     env = Recorder(flatten_observations(env))
     env = Monitor(env, monitor_file, allow_early_resets=True)
     if isinstance(env.action_space, gym.spaces.Box):
@@ -161,7 +162,7 @@ def make_vec_env(
     on_worker_failure="replace",
     worker_timeout=WORKER_TIMEOUT,
 ) -> VecEnv:
-    """Returns ``num_env`` environments as one, with different seeds.
+    """Returns ``num_env`` environments as one VecEnv, with different seeds.
 
     Atari games are wrapped by ``wrap_deepmind``, and retro games by
     ``wrap_deepmind_retro``, without a frame stack: put them into a ``VecFrameStack``.
@@ -169,25 +170,25 @@ def make_vec_env(
     Args:
         env_id: an id, ``module:EnvId``, or a Gymnasium spec.
         env_type: its type; found by ``find_env_type`` if None.
-        num_env: how many. One runs in this process, and so do several if they are
-            fast; others run in workers. Retro games have a worker each: stable-retro
-            can run one emulator per process.
+        num_env: how many environments. A single one runs in this process, and so do
+            several if they are fast; others run in workers. Each retro game has its own
+            worker: stable-retro can run only one emulator per process.
         seed: environment i of MPI rank r gets ``seed + 10_000 * r + i``, where r is
             0 without MPI; None for random seeds.
         wrapper_kwargs: see ``make_env``.
         env_kwargs: for the environment's own constructor.
         start_index: number of the first environment, for seeds and file names.
-        reward_scale: factor on the rewards that the algorithm sees.
+        reward_scale: factor for the rewards that the algorithm gets.
         gamestate: see ``make_env``.
-        log_dir: folder of the files ``<r>.<i>.monitor.csv``; None for no files.
-        num_workers: how many worker processes, see ``SubprocVecEnv``; None for
-            what is fastest.
-        on_worker_failure, worker_timeout: see ``SubprocVecEnv``. A run warns of those
-            that are given where there are no workers.
+        log_dir: folder for the files ``<r>.<i>.monitor.csv``; None for no files.
+        num_workers: how many worker processes, see ``SubprocVecEnv``; None chooses
+            what is likely to be fastest.
+        on_worker_failure, worker_timeout: see ``SubprocVecEnv``. A run warns if they
+            are set but there are no workers.
 
     Raises:
-        UserValueError: if retro games are to share a worker, or so many environments
-            do not fit into memory.
+        UserValueError: if retro games would have to share a worker, or that many
+            environments do not fit into memory.
     """
     spec = find_spec(env_id) if isinstance(env_id, str) else env_id
     env_type = env_type or find_env_type(spec)
@@ -230,7 +231,7 @@ def make_vec_env(
 
 
 def list_ignored(on_worker_failure, worker_timeout) -> list:
-    """Returns a sentence about each argument that changes nothing without workers."""
+    """Returns a sentence about each argument that has no effect without workers."""
     given = {"on_worker_failure": on_worker_failure, "worker_timeout": worker_timeout}
     usual = {"on_worker_failure": "replace", "worker_timeout": WORKER_TIMEOUT}
     why = "has no effect: the environments run in this process, without workers"
@@ -249,9 +250,9 @@ def build_env(spec, env_type, normalize_rewards=False, **arguments) -> VecEnv:
 
     Args:
         spec, env_type: as in ``make_env``.
-        normalize_rewards: whether to divide rewards by the running deviation of
-            discounted returns.
-        arguments: others of ``make_vec_env``.
+        normalize_rewards: whether to divide rewards by the running standard deviation
+            of discounted returns.
+        arguments: further arguments of ``make_vec_env``.
     """
     env = make_vec_env(spec, env_type, **arguments)
     if env_type in FRAME_STACK:
@@ -263,13 +264,13 @@ def build_env(spec, env_type, normalize_rewards=False, **arguments) -> VecEnv:
 
 
 def as_vec_env(env, seed=None) -> VecEnv:
-    """Returns an environment that an algorithm was given as a VecEnv.
+    """Returns a VecEnv for the environment that an algorithm was given.
 
     Args:
-        env: a VecEnv (ours or of the same interface), a Gymnasium Env, or a
-            Gymnasium VectorEnv with same-step resets. The last two get a
-            VecMonitor, and no game wrappers.
-        seed: of a Gymnasium environment; a VecEnv has its seeds already.
+        env: a VecEnv (ours or one with the same interface), a Gymnasium Env, or a
+            Gymnasium VectorEnv with same-step resets. The last two get no game
+            wrappers, but a VecMonitor, unless an Env has a Monitor already.
+        seed: for a Gymnasium environment; a VecEnv has its seeds already.
 
     Raises:
         UserTypeError: for anything else; the message says what to do.

@@ -18,9 +18,9 @@ class Recorder(gym.Wrapper):
     """Records an episode, so that it can be replayed up to the same step.
 
     Stores the state of the environment's random generator (``np_random``) before
-    the last reset, and the actions since. That restores any environment whose
-    episodes follow from these alone, without code for its simulator; for others
-    ``get_state`` or ``set_state`` raises.
+    the last reset, and the actions since. This is enough to restore any environment
+    whose episodes depend on nothing else, without code for its simulator; for
+    others, ``get_state`` or ``set_state`` raises.
 
     It has to sit where every ``reset`` starts a new episode: above NoopResetEnv
     and the frame skips, below Monitor and EpisodicLifeEnv.
@@ -54,7 +54,7 @@ class Recorder(gym.Wrapper):
         """Returns what ``set_state`` needs; the environment has to be reset first.
 
         Raises:
-            UserTypeError: if its random generator is none of NumPy's today.
+            UserTypeError: if its ``np_random`` is not a ``numpy.random.Generator``.
         """
         if not has_generator(self):
             raise UserTypeError(
@@ -77,8 +77,8 @@ class Recorder(gym.Wrapper):
         """Replays the recorded episode.
 
         Raises:
-            UserValueError: if the environment is another, or the replay differs.
-            DamagedState: if it has no such resets or actions.
+            UserValueError: if the environment is another one, or the replay differs.
+            DamagedState: if this environment cannot have returned such a state.
         """
         expected = {"env": "", "generator": ..., "reset_arguments": ..., "actions": ...}
         check_like(state, {**expected, "last_obs": ..., "total_reward": 0.0})
@@ -105,10 +105,10 @@ class Recorder(gym.Wrapper):
             )
 
     def check_replay(self, reset_arguments, actions) -> None:
-        """Raises DamagedState for what no reset and no step was given.
+        """Raises DamagedState for what ``reset`` or ``step`` cannot have been given.
 
         Args:
-            reset_arguments: keywords.
+            reset_arguments: keyword arguments of ``reset``.
             actions: [steps, *action shape]
         """
         known = {"seed": 0, "options": ...}
@@ -126,14 +126,14 @@ class Recorder(gym.Wrapper):
 
 
 def with_recorder(env) -> gym.Env:
-    """Returns ``env``, checked and in a Recorder unless it is already."""
+    """Returns ``env``, checked and in a Recorder, unless it has a Recorder already."""
     if has_wrapper(env, Recorder):
         return env
     return Recorder(env if has_wrapper(env, CheckedEnv) else CheckedEnv(env))
 
 
 def has_wrapper(env, kind) -> bool:
-    """Whether a wrapper of that class is among those of ``env``."""
+    """Whether one of the wrappers of ``env`` is of that class."""
     while isinstance(env, gym.Wrapper):
         if isinstance(env, kind):
             return True
@@ -142,7 +142,7 @@ def has_wrapper(env, kind) -> bool:
 
 
 def has_generator(env) -> bool:
-    """Whether an environment's ``np_random`` is of a kind whose state can be kept."""
+    """Whether an environment's ``np_random`` is of a kind whose state can be saved."""
     generator = getattr(env.unwrapped, "np_random", None)
     return isinstance(generator, np.random.Generator)
 
@@ -150,9 +150,9 @@ def has_generator(env) -> bool:
 def is_resumable(env) -> bool:
     """Whether the Recorder and all wrappers above it can return their state.
 
-    It needs a random generator of today's NumPy, and they ``get_state`` or no state.
-    Wrappers that only change observations, actions or rewards have no state; others
-    without one say so by an attribute ``stateless``.
+    The environment needs a ``numpy.random.Generator``. Each wrapper needs ``get_state``
+    unless it has no state, like those that only change observations, actions or
+    rewards; other wrappers without state need a true attribute ``stateless``.
     """
     pure = gym.ObservationWrapper, gym.ActionWrapper, gym.RewardWrapper
     while not isinstance(env, Recorder):
@@ -164,7 +164,7 @@ def is_resumable(env) -> bool:
 
 
 def stateful_wrappers(env) -> list:
-    """Returns the Recorder in ``env``, and the wrappers with state, inside first."""
+    """Returns the Recorder in ``env`` and the wrappers with state, innermost first."""
     wrappers = []
     while not isinstance(env, Recorder):
         if hasattr(env, "get_state"):
@@ -182,9 +182,9 @@ def set_env_state(env, state) -> None:
     """Restores an environment from what ``get_env_state`` returned.
 
     Raises:
-        DamagedState: if that is something else.
+        DamagedState: if ``state`` is anything else.
     """
-    # An environment may raise anything when it is given what it would never get.
+    # An environment may raise anything when it is given what no run would give it.
     with refusing_damage(Exception):
         for wrapper, wrapper_state in zip(stateful_wrappers(env), state, strict=True):
             wrapper.set_state(wrapper_state)

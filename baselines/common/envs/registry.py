@@ -1,4 +1,4 @@
-"""Environments by id: which there are, and of which type they are."""
+"""Environments by id: which ones there are, and what type they are."""
 
 import re
 
@@ -15,7 +15,7 @@ GAMES = set(EMULATORS.values())  # types whose observations are always images
 RETRO_ID = re.compile(
     r"-(32x|Arcade|Atari2600|GameBoy|Genesis|N64|Nes|Saturn|Sms|Snes)(-v\d+)?$"
 )
-# Environments of gymnasium-robotics, which it registers when it is imported.
+# Environments that gymnasium-robotics registers when it is imported.
 ROBOTICS_ID = re.compile(
     r"(Fetch(PickAndPlace|Push|Reach|Slide)|Hand(Manipulate|Reach)|AdroitHand|"
     r"FrankaKitchen|(Ant|Point)Maze_)\w*-v\d+$"
@@ -70,7 +70,7 @@ def find_spec(env_id: str) -> EnvSpec:
 def find_newer(spec):
     """Returns the id of a later version of an environment, None if there is none.
 
-    That is version 4 if it can be, MuJoCo's first without mujoco-py, or the last.
+    Version 4 if that is later (MuJoCo's first without mujoco-py), or else the latest.
     """
     if spec.version is None:
         return None
@@ -119,8 +119,8 @@ def list_retro_games() -> list:
 def find_env_type(spec) -> str:
     """Returns the type of an environment, which says where its code comes from.
 
-    ``atari``, ``retro``, ``classic_control``, ``box2d``, ``mujoco``, ``toy_text``,
-    or else the name of the package that has its entry point.
+    One of ``atari``, ``retro``, ``classic_control``, ``box2d``, ``mujoco`` and
+    ``toy_text``, or else the name of the package that contains its entry point.
     """
     entry_point = spec.entry_point
     if not isinstance(entry_point, str):

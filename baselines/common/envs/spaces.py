@@ -1,4 +1,4 @@
-"""Spaces: images, what is flattened to a vector, and how files describe them."""
+"""Spaces: which are images, which are flattened, and how files describe them."""
 
 import math
 import re
@@ -12,11 +12,11 @@ MAX_ELEMENTS = 2**24  # of a space in a file; far above any that can be trained 
 
 
 def flatten_observations(env) -> gym.Env:
-    """Returns ``env`` with Dict and Tuple observations as one vector, else as it is.
+    """Returns ``env``, with Dict and Tuple observations flattened to a vector.
 
     Raises:
-        UserTypeError: if an image is among the parts, as a network for vectors would
-            learn little from it.
+        UserTypeError: if one of the parts is an image, from which a network for
+            vectors would learn little.
     """
     space = env.observation_space
     if not isinstance(space, (gym.spaces.Dict, gym.spaces.Tuple)):
@@ -50,7 +50,7 @@ def is_image(space) -> bool:
 
 
 def is_image_of_floats(space) -> bool:
-    """Whether observations are float images [height, width, channels] up to 255."""
+    """Whether observations are float images [height, width, channels], 0 to 255."""
     return (
         isinstance(space, gym.spaces.Box)
         and len(space.shape) == 3
@@ -79,7 +79,7 @@ def space_to_json(space) -> dict:
         return {"kind": kind, "n": n}
     shape, dtype = list(space.shape), str(space.dtype)
     low, high = (
-        # One number says it for images, whose bounds are as large as they are.
+        # One number where all are equal: an image's bounds are as large as the image.
         bound.flat[0].item() if (bound == bound.flat[0]).all() else bound.tolist()
         for bound in (space.low, space.high)
     )
@@ -87,7 +87,7 @@ def space_to_json(space) -> dict:
 
 
 def space_from_json(values) -> gym.Space:
-    """Returns what ``space_to_json`` was given.
+    """Returns the space that ``space_to_json`` was given.
 
     Raises:
         UserValueError: for anything else.

@@ -1,13 +1,13 @@
 """The state of a run on disk: saved at intervals, restored bit for bit.
 
-A checkpoint is a file of tensors (with JSON beside them) and a manifest that lists the
-files it consists of with their checksums. The manifest is written last, so that a kill
-at any moment leaves the previous checkpoint undamaged. Files that no manifest names are
+A checkpoint is a file of tensors (with JSON metadata) and a manifest that lists the
+checkpoint's files with their checksums. The manifest is written last, so that a kill at
+any moment leaves the previous checkpoint undamaged. Files that no manifest names are
 removed. Each MPI rank has its own file, and rank 0 writes one manifest for all.
 
 A part that is large and grows, such as a replay memory, is saved in segments: files
 that are written once, when a segment is full, and that the manifests of later
-checkpoints name again.
+checkpoints list again.
 """
 
 import contextlib
@@ -51,18 +51,18 @@ METADATA = {
     "total_timesteps": 0,
     "states": ...,
 }
-MAX_CHECKPOINTS = 2  # on disk: the newest, and one in case it is damaged
+MAX_CHECKPOINTS = 2  # kept on disk: the newest, and one in case it is damaged
 
 
 class Checkpoints:
     """The checkpoints in one folder.
 
     Args:
-        folder: where they are; made when the first is saved.
-        description: JSON values that have to be the same in a checkpoint, such as the
-            algorithm and the shapes.
+        folder: where they are; created when the first is saved.
+        description: JSON values that have to be the same in a checkpoint that is
+            restored, such as the algorithm and the shapes.
         parts: objects with ``get_state`` and ``set_state``, or Keras optimisers, by
-            name. A state is a nest of dicts and lists of arrays and JSON values. One
+            name. A state is a nest of dicts and lists of arrays and JSON values. A part
             that is saved in segments also has ``segments``, ``get_segment`` and
             ``set_segment``, see ``ReplayBuffer``.
     """
@@ -83,7 +83,7 @@ class Checkpoints:
 
         Args:
             num_timesteps: agent steps done.
-            total_timesteps: agent steps that the run is to have.
+            total_timesteps: agent steps that the whole run is to have.
         """
         self.next_segments = []  # The folder may have been removed.
         self.write_segments()
@@ -111,7 +111,7 @@ class Checkpoints:
         mpi.wait()
 
     def _segment_files(self) -> dict:
-        """Returns (part, number) of this rank's segments needed now, by file name."""
+        """Returns the segments that this rank needs now: {file: (part, number)}."""
         return {
             f"{name}-{number:012d}.{file_ending(mpi.rank)}": (part, number)
             for name, part in self.segmented.items()
@@ -122,7 +122,7 @@ class Checkpoints:
         """Writes the segments that have become full since the last call."""
         next_segments = [part.segments().stop for part in self.segmented.values()]
         if next_segments == self.next_segments:
-            return  # Usually none has.
+            return  # Usually no segment has become full.
         self.next_segments = next_segments
         files = self._segment_files()
         for file, (part, number) in files.items():
@@ -151,7 +151,7 @@ class Checkpoints:
 
         Args:
             run_folder: log folder of the run to continue.
-            total_timesteps: agent steps that it is to have.
+            total_timesteps: agent steps that the whole run is to have.
 
         Returns:
             the checkpoint's ``num_timesteps`` and ``total_timesteps``; None for a run
@@ -204,7 +204,7 @@ class Checkpoints:
         """Restores one part, with its segments.
 
         Raises:
-            DamagedState: if the manifest names other segments than are needed.
+            DamagedState: if the manifest does not name exactly the segments needed.
         """
         if name not in states:
             raise UserValueError(
@@ -228,7 +228,7 @@ class Checkpoints:
                 self.written[file] = named[file]
 
     def _check_segments(self, manifest_path):
-        """Raises UserValueError if a segment of a manifest is damaged, or no part's."""
+        """Raises UserValueError for a damaged segment, or an unknown part or rank."""
         for file, digest in read_manifest(manifest_path)["segments"].items():
             path = os.path.join(os.path.dirname(manifest_path), file)
             part, rank = segment_of(file)
@@ -247,7 +247,7 @@ class Checkpoints:
 
 
 def check_ranks(folder, ranks) -> None:
-    """Raises UserValueError if a run had another number of MPI ranks."""
+    """Raises UserValueError if a run had a different number of MPI ranks."""
     if ranks != mpi.size:
         start = (
             f"start it with mpiexec -n {ranks}" if ranks > 1 else "leave out mpiexec"
@@ -263,7 +263,7 @@ def find_ranks(run_folder, manifests) -> int:
 
     Args:
         run_folder: its log folder.
-        manifests: of its checkpoints, oldest first, which say it without config.json.
+        manifests: of its checkpoints, oldest first, in case config.json does not say.
     """
     with contextlib.suppress(UserError, KeyError, TypeError):
         ranks = read_json(os.path.join(run_folder, "config.json"))["ranks"]
@@ -286,16 +286,16 @@ def list_manifests(folder) -> list:
 
 
 def name_newest(folder) -> str:
-    """Returns in words which is the newest checkpoint in a folder."""
+    """Returns a sentence about the newest checkpoint in a folder."""
     if manifests := list_manifests(folder):
         return f"the last good checkpoint is {manifests[-1]}"
     return "there is no checkpoint"
 
 
 def read_manifest(path) -> dict:
-    """Returns the checksums of a checkpoint's files by name.
+    """Returns the checksums of a checkpoint's files by name, in two dicts.
 
-    They are in ``files``, of which each MPI rank has one, and in ``segments``.
+    ``files`` has one file for each MPI rank, and ``segments`` has the segments.
 
     Raises:
         UserFileError, UserValueError: if the manifest is damaged.
@@ -325,12 +325,12 @@ def damaged_checkpoint(path, what) -> UserValueError:
 
 
 def file_ending(rank) -> str:
-    """Returns how the names of a rank's files end."""
+    """Returns the ending of the names of a rank's files."""
     return f"{rank}.safetensors" if rank else "safetensors"
 
 
 def segment_of(name):
-    """Returns part and rank of a segment by its name; raises ValueError for others."""
+    """Returns (part, rank) of a segment's file name; raises ValueError for others."""
     pattern = r"(\w+)-\d{12,15}\.(?:([1-9]\d{0,8})\.)?safetensors"
     match = re.fullmatch(pattern, name, re.ASCII)
     if match is None:
@@ -382,7 +382,7 @@ def load_checkpoint(path):
 
 def check_intact(path, digest, manifest_path) -> None:
     """Raises UserValueError unless there is a file with that checksum."""
-    # The size first: a sparse file of terabytes could be read for hours.
+    # The size first: reading a sparse file of terabytes could take hours.
     sized = is_regular(path) and has_its_size(path)
     if not sized or file_digest(path) != digest:
         what = f"{os.path.basename(path)} is missing, or has another checksum"
@@ -390,7 +390,7 @@ def check_intact(path, digest, manifest_path) -> None:
 
 
 def find_run_folder(folder) -> str:
-    """Returns the log folder of a run to resume; raises UserFileError if none."""
+    """Returns the log folder of a run to resume; raises UserFileError if missing."""
     folder = os.path.expanduser(folder)
     if not os.path.isdir(folder):
         raise UserFileError(f"there is no run to resume in {folder}")

@@ -14,14 +14,14 @@ from baselines.common.errors import (
 )
 from baselines.common.saving.states import check_like
 
-LONGEST_NAME = 64 * "x"  # at least as long as what runs write in their folders
+LONGEST_NAME = 64 * "x"  # at least as long as any file name in a run's folders
 
 
 @contextlib.contextmanager
 def writing(path):
-    """Raises UserFileError, which names ``path``, if it cannot be written.
+    """Raises a UserFileError that names ``path`` if the block cannot write it.
 
-    It is a FullDiskError if there is no space.
+    It is a FullDiskError if there is no space left.
     """
     try:
         yield
@@ -42,7 +42,7 @@ def going_on(path, lose):
     """Calls ``lose`` with the UserFileError if ``path`` cannot be written.
 
     Raises:
-        FullDiskError: if there is no space, because more than the log needs it.
+        FullDiskError: if there is no space left, because not only the log needs it.
     """
     try:
         with writing(path):
@@ -54,12 +54,12 @@ def going_on(path, lose):
 
 
 def replace_file(path, data) -> None:
-    """Writes a file atomically: all bytes or none; missing folders are made.
+    """Writes a file atomically (all bytes or none), and makes missing folders.
 
     Raises:
-        UserFileError: if there is a folder in its place.
+        UserFileError: if it cannot be written, such as where there is a folder.
     """
-    # Always the same name, so that what a kill leaves behind is overwritten next time.
+    # Always the same name, so that what a kill leaves behind is replaced next time.
     temporary = f"{path}.tmp"
     with writing(path):
         os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -68,7 +68,7 @@ def replace_file(path, data) -> None:
                 raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), place)
         remove_file(temporary)
         try:
-            # New: a link there would be followed, a pipe would wait for a reader.
+            # Only a new file: a link would be followed, a pipe would wait for a reader.
             with open(temporary, "xb") as stream:
                 stream.write(data)
                 stream.flush()
@@ -82,18 +82,18 @@ def replace_file(path, data) -> None:
 
 
 def is_folder(path) -> bool:
-    """Whether there is a folder at ``path``, not a link to one."""
+    """Whether ``path`` is a folder, and not a link to one."""
     return os.path.isdir(path) and not os.path.islink(path)
 
 
 def remove_file(path) -> None:
-    """Removes what is at ``path``, if anything; a folder stays."""
+    """Removes whatever is at ``path``, unless it is a folder."""
     if os.path.lexists(path) and not is_folder(path):
         os.unlink(path)
 
 
 def sync_folder(path) -> None:
-    """Returns when the names of a folder's files are on the disk."""
+    """Waits until the names of a folder's files are on the disk."""
     # Some file systems do not support it; the files themselves are on the disk.
     with contextlib.suppress(OSError):
         descriptor = os.open(path, os.O_RDONLY)
@@ -104,12 +104,12 @@ def sync_folder(path) -> None:
 
 
 def open_text(path, size=None):
-    """Opens a text file to write to: a new one, or one truncated to ``size`` bytes.
+    """Opens a text file for writing: a new one, or one truncated to ``size`` bytes.
 
     Raises:
         UserFileError: if the file to truncate is missing or shorter, or cannot be
             written.
-        DamagedState: if ``size`` is no number of bytes.
+        DamagedState: if ``size`` is not a number of bytes.
     """
     if size is None:
         with writing(path):
@@ -128,8 +128,9 @@ def flush(file) -> None:
     """Flushes an open file.
 
     Raises:
-        RemovedFileError: if it was removed, which writing to it does not show.
-        UserFileError: if another file is in its place, such as an editor's.
+        RemovedFileError: if it was removed, which writing to it does not reveal.
+        UserFileError: if it cannot be written, or another file is in its place, such as
+            one that an editor saved.
     """
     with writing(file.name):
         file.flush()
@@ -139,34 +140,34 @@ def flush(file) -> None:
     except (FileNotFoundError, NotADirectoryError):
         raise RemovedFileError(f"cannot write {file.name}: it was removed") from None
     except OSError:
-        pass  # What was written is there; a network file system may be busy.
+        pass  # What was flushed is there; a network file system may be busy.
     if unlinked:
         raise UserFileError(f"cannot write {file.name}: another file is in its place")
 
 
 def sync_file(file) -> None:
-    """Returns when everything written to an open file is on the disk."""
+    """Waits until everything written to an open file is on the disk."""
     flush(file)
     with writing(file.name):
         os.fsync(file.fileno())
 
 
 def synced_size(file) -> int:
-    """Returns how many bytes an open file has, after they are on the disk."""
+    """Returns the size of an open file in bytes, once they are all on the disk."""
     sync_file(file)
     return os.fstat(file.fileno()).st_size
 
 
 def check_writable(folder, name=None) -> None:
-    """Raises UserFileError if no file could be made in a folder, which may be new.
+    """Raises UserFileError if a file cannot be made in a folder, which may be new.
 
     Args:
         folder: its path.
-        name: of the file; None for any that a run writes.
+        name: of the file; None for any file that a run writes.
     """
     path = folder if name is None else os.path.join(folder, name)
     try:
-        path.encode()  # as it is printed
+        path.encode()  # because it will be printed
         with contextlib.suppress(FileNotFoundError):  # Is it too long?
             os.lstat(f"{os.path.join(folder, name or LONGEST_NAME)}.tmp")
         existing = folder

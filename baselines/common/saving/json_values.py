@@ -1,4 +1,4 @@
-"""JSON that may be somebody else's: read with limits, before a value is used."""
+"""JSON that may be somebody else's: checked against limits before it is used."""
 
 import json
 import os
@@ -13,7 +13,7 @@ MAX_VALUES = 1_000_000
 
 
 def is_regular(path) -> bool:
-    """Whether there is a file at ``path``: no folder, pipe, device or link."""
+    """Whether ``path`` is a regular file, not a folder, pipe, device or link."""
     try:
         return stat.S_ISREG(os.lstat(path).st_mode)
     except (OSError, ValueError):
@@ -21,11 +21,11 @@ def is_regular(path) -> bool:
 
 
 def read_json(path):
-    """Returns what a JSON file holds.
+    """Returns the values of a JSON file.
 
     Raises:
         UserFileError: if it cannot be read.
-        UserValueError: if it is no JSON, or beyond the limits.
+        UserValueError: if it is not JSON, or exceeds the limits.
     """
     if not os.path.isfile(path):  # Opening a pipe would wait.
         raise UserFileError(f"there is no file {path}")
@@ -42,7 +42,7 @@ def read_json(path):
 
 
 def parse_json(text):
-    """Returns the values of a JSON text; raises ValueError as ``check_json`` does."""
+    """Returns the values of a JSON text; raises ValueError if it cannot be used."""
     try:
         values = json.loads(text, object_pairs_hook=unique_keys)
     except RecursionError:
@@ -52,7 +52,7 @@ def parse_json(text):
 
 
 def check_json(values) -> None:
-    """Raises ValueError for values that are too many, too deep, or no Unicode."""
+    """Raises ValueError for values that are too many, too deep, or not Unicode."""
     level, count = [values], 0
     for _ in range(MAX_DEPTH):
         count += len(level)
@@ -60,7 +60,7 @@ def check_json(values) -> None:
             break
         for value in level:
             if isinstance(value, str):
-                value.encode()  # Half a surrogate pair could be written nowhere.
+                value.encode()  # Half a surrogate pair cannot be written anywhere.
         level = [child for value in level for child in children(value)]
     if level:
         raise ValueError(
@@ -70,14 +70,14 @@ def check_json(values) -> None:
 
 
 def children(value) -> list:
-    """Returns what a JSON value consists of, the names of an object included."""
+    """Returns the parts of a JSON value; those of an object include its names."""
     if isinstance(value, dict):
         return [*value, *value.values()]
     return value if isinstance(value, (list, tuple)) else []
 
 
 def unique_keys(pairs) -> dict:
-    """Returns a JSON object as a dict; raises ValueError for a name that is twice."""
+    """Returns a JSON object as a dict; raises ValueError for a repeated name."""
     values = dict(pairs)
     if len(values) != len(pairs):
         raise ValueError("an object has the same name twice")

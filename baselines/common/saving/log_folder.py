@@ -1,4 +1,4 @@
-"""Log folders: whether there is a run in one, and whether one is writing to it."""
+"""Log folders: whether one has a run in it, and whether a run is writing to it."""
 
 import contextlib
 import fcntl
@@ -13,7 +13,7 @@ from baselines.common.page import is_report
 from baselines.common.saving.files import writing
 from baselines.common.saving.json_values import read_json
 
-# Of a run that came to its end, and of its evaluations.
+# The model at the end of a run, and the best one in its evaluations.
 MODEL_FILE = "model.safetensors"
 BEST_MODEL_FILE = "best_model.safetensors"
 SAVED_FILES = (
@@ -30,12 +30,12 @@ LOG_FILES = (
     *MONITOR_FILES,
     "tb/events.out.*",
 )
-# What a run writes, and no other file in the folder is. (Runs of Weights & Biases have
-# a folder each in wandb, and may not have been uploaded yet.)
+# What a run writes; other files in the folder are not its own. (Each run of Weights &
+# Biases has its own folder in wandb, and may not have been uploaded yet.)
 RUN_FILES = ("config.json", *LOG_FILES, *SAVED_FILES, "videos/video*.mp4")
 FOLDERS = "checkpoints", "tb", "videos", "wandb"
-REPORT_FILE = "report.html"  # which is a run's if it is a report
-LOCK_SECONDS = 1  # in which somebody who only looks has let go
+REPORT_FILE = "report.html"  # a run's file if ``is_report`` recognises it
+LOCK_SECONDS = 1  # in which a process that only checks a lock has released it
 
 
 def find_run_files(folder, names=RUN_FILES) -> list:
@@ -50,16 +50,16 @@ def find_run_files(folder, names=RUN_FILES) -> list:
 
 
 def find_earlier_files(folder) -> list:
-    """Returns those that are not monitor files of environments that are open.
+    """Returns a run's files, except monitor files of environments that are open.
 
-    An environment may have begun its own before ``learn()`` is called.
+    An environment may have begun its monitor file before ``learn()`` is called.
     """
     begun = {*filter(is_held, find_run_files(folder, MONITOR_FILES))}
     return [path for path in find_run_files(folder) if path not in begun]
 
 
 def is_held(path) -> bool:
-    """Whether an environment goes on writing to a monitor file, see ``hold``."""
+    """Whether an environment is still writing to a monitor file, see ``hold``."""
     lock = try_lock(path, fcntl.LOCK_EX)
     if lock is None:  # Without locks, only a folder without a run can have such files.
         return not os.path.exists(os.path.join(os.path.dirname(path), "config.json"))
@@ -70,7 +70,7 @@ def is_held(path) -> bool:
 
 
 def hold(file) -> None:
-    """Keeps an open file of this process from being taken for one of an earlier run."""
+    """Locks an open file, so that it is not mistaken for one of an earlier run."""
     with contextlib.suppress(OSError):  # such as where there are no locks
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
 
@@ -79,7 +79,7 @@ def remove_run_files(folder) -> None:
     """Removes the files of an earlier run, its report included.
 
     Raises:
-        UserFileError: if there is a ``config.json`` that no logger has written.
+        UserFileError: if there is a ``config.json`` that our logger did not write.
     """
     check_config(folder)
     reports = find_run_files(folder, [REPORT_FILE])
@@ -87,7 +87,7 @@ def remove_run_files(folder) -> None:
 
 
 def remove_monitor_files(folder) -> None:
-    """Removes the episodes of a run that begins again."""
+    """Removes the monitor files of a run that starts again from the beginning."""
     remove(find_run_files(folder, MONITOR_FILES))
 
 
@@ -108,7 +108,7 @@ def check_config(folder) -> None:
 
 
 def is_log_file(folder, path) -> bool:
-    """Whether a run with that log folder writes to a path, but for its models."""
+    """Whether ``path`` is where a run in that folder writes its config or log."""
     name = os.path.relpath(path, os.path.abspath(os.path.expanduser(folder)))
     return any(fnmatch(name, pattern) for pattern in ("config.json", *LOG_FILES))
 
@@ -120,7 +120,7 @@ def remove(paths) -> None:
 
 
 def check_links(folder) -> None:
-    """Raises UserFileError if writing to a run's files would change others."""
+    """Raises UserFileError if a run's files or folders are links to other places."""
     folder = os.path.expanduser(folder)
     places = [os.path.join(folder, name) for name in FOLDERS]
     files = find_run_files(folder)
@@ -144,10 +144,10 @@ def check_unused(folder) -> None:
 
 
 def check_no_run(folder) -> None:
-    """Raises UserFileError if a folder is that of a run, whose episodes would go.
+    """Raises UserFileError if a folder has a run, whose episodes would be lost.
 
     Args:
-        folder: of a monitor file that was not begun by this process.
+        folder: that of a monitor file that this process did not begin.
     """
     if os.path.exists(os.path.join(folder, "config.json")):
         raise UserFileError(
@@ -158,10 +158,10 @@ def check_no_run(folder) -> None:
 
 
 def lock_folder(folder) -> int | None:
-    """Locks a folder until this process closes the lock, or ends in whatever way.
+    """Locks a folder until this process closes the lock or ends, however it ends.
 
     Returns:
-        a file descriptor to close; None where the file system has no locks.
+        the file descriptor to close; None where the file system has no locks.
 
     Raises:
         UserFileError: if another process has locked it.
@@ -178,11 +178,11 @@ def lock_folder(folder) -> int | None:
 
 
 def is_lock_of(folder, lock) -> bool:
-    """Whether a lock is that of what is now in the place of the folder.
+    """Whether a lock still belongs to the folder that is now at that path.
 
     Args:
         folder: path.
-        lock: of ``lock_folder``, when there was a folder.
+        lock: what ``lock_folder`` returned for the folder that was there then.
     """
     try:
         return lock is None or os.path.samestat(os.stat(folder), os.fstat(lock))
@@ -201,7 +201,7 @@ def is_locked(folder) -> bool:
 
 
 def try_lock(path, kind):
-    """Returns a file descriptor; False for a lock of others, None for no locks."""
+    """Returns a file descriptor; False if others hold a lock, None without locks."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # A pipe would wait.
     except OSError:

@@ -17,14 +17,14 @@ from baselines.common.saving.tensors import load_tensors, put_arrays, tensors_di
 
 
 def find_model(path) -> str:
-    """Returns the file of a trained model.
+    """Returns the path of a trained model's file.
 
     Args:
-        path: that file, or a log folder, whose ``model.safetensors`` it is, or if a
-            run has gone on since then the newest undamaged checkpoint.
+        path: of that file, or of a log folder. For a folder, it is
+            ``model.safetensors``, or the newest undamaged checkpoint if that is newer.
 
     Raises:
-        UserFileError: if there is none.
+        UserFileError: if the folder has neither.
     """
     path = os.path.expanduser(path)
     if not os.path.isdir(path):
@@ -51,7 +51,7 @@ def read_model(path):
     """Reads the file of a trained model.
 
     Returns:
-        (tensors, metadata) as ``Model.save`` wrote them.
+        (tensors, metadata), as ``Model.save`` writes them.
 
     Raises:
         UserFileError: if the file is missing or cannot be read.

@@ -1,8 +1,8 @@
-"""States of parts as checkpoints have them: checked before they are used.
+"""States of the parts in a checkpoint: checked before they are used.
 
-A checkpoint may be somebody else's, with right checksums. So ``set_state`` first
-compares what it is given with what it expects: NumPy and TensorFlow take a lot
-silently, or end the process.
+A checkpoint may be somebody else's, and still have correct checksums. So ``set_state``
+first compares what it is given with what it expects: NumPy and TensorFlow accept many
+wrong values silently, or crash the process.
 """
 
 import contextlib
@@ -12,8 +12,8 @@ import numpy as np
 
 from baselines.common.errors import UserError, UserValueError, first_line
 
-# What code raises that is given other types, names or numbers than it expects. Others,
-# such as a WorkerError, are faults of their own.
+# What code raises when it is given types, names or numbers that it does not expect.
+# Other exceptions, such as a WorkerError, have other causes.
 DAMAGE = (
     ArithmeticError,
     AttributeError,
@@ -22,7 +22,7 @@ DAMAGE = (
     TypeError,
     ValueError,
 )
-LARGEST_INTEGER = 2**62  # that is a count, with room for sums
+LARGEST_INTEGER = 2**62  # allowed as a count; leaves room for sums
 
 
 class DamagedState(UserValueError):
@@ -31,7 +31,7 @@ class DamagedState(UserValueError):
 
 @contextlib.contextmanager
 def refusing_damage(errors=DAMAGE):
-    """Raises DamagedState where a block raises one of ``errors``, except UserErrors."""
+    """Raises DamagedState if the block raises one of ``errors``, except UserErrors."""
     try:
         yield
     except UserError:
@@ -42,17 +42,17 @@ def refusing_damage(errors=DAMAGE):
 
 
 def check_like(state, example, name="it", largest=LARGEST_INTEGER) -> None:
-    """Raises DamagedState unless a state is made like an example.
+    """Raises DamagedState unless a state has the structure of an example.
 
-    Dicts have to have its keys (others are of a fork's subclass), lists its length,
-    arrays its shape and type, all else its type. Integers are not negative, and floats
-    finite.
+    Dicts need the keys of the example (others may be from a subclass in a fork), lists
+    its length, arrays its shape and type, and anything else its type. Integers must not
+    be negative, and floats have to be finite.
 
     Args:
         state: the nest of arrays and JSON values to check.
-        example: a nest that is right; ``...`` in it stands for anything.
+        example: a valid nest; ``...`` in it stands for anything.
         name: of the state, for the message.
-        largest: integer.
+        largest: the largest integer allowed.
     """
     if example is ...:
         return
@@ -74,7 +74,7 @@ def check_like(state, example, name="it", largest=LARGEST_INTEGER) -> None:
 
 
 def describe(value) -> str:
-    """Returns what ``check_like`` compares, without what is inside."""
+    """Returns a description that ``check_like`` compares, without nested values."""
     if isinstance(value, (np.ndarray, np.generic)):
         return f"an array of shape {value.shape} and type {value.dtype}"
     if isinstance(value, dict):
@@ -85,14 +85,14 @@ def describe(value) -> str:
 
 
 def blank(shape, dtype) -> np.ndarray:
-    """Returns zeros that take no memory, for an example."""
+    """Returns an array of zeros that takes no memory, for an example."""
     return np.broadcast_to(np.zeros((), dtype), shape)
 
 
 def check_batch(array, shape, dtype, name="it") -> None:
-    """Raises DamagedState unless an array has a shape, and numbers of a kind.
+    """Raises DamagedState unless an array has that shape, and a type of that kind.
 
-    The number of bytes may differ: environments of others are free in it.
+    The size of the type may differ: other people's environments may choose it freely.
     """
     fits = isinstance(array, np.ndarray) and array.shape == tuple(shape)
     if not fits or not np.can_cast(array.dtype, dtype, "same_kind"):
@@ -103,7 +103,7 @@ def check_batch(array, shape, dtype, name="it") -> None:
 
 
 def check_number(value, name="it") -> None:
-    """Raises DamagedState unless a value is one finite number, in NumPy or not."""
+    """Raises DamagedState unless a value is a finite number, of NumPy or of Python."""
     known = isinstance(value, (np.ndarray, np.generic)) or type(value) in (int, float)
     array = np.asarray(value if known else None)
     if array.shape or array.dtype.kind not in "iuf" or not np.isfinite(array):
@@ -111,15 +111,15 @@ def check_number(value, name="it") -> None:
 
 
 def set_generator(rng, state) -> None:
-    """Sets the state of a NumPy ``Generator`` to what it was.
+    """Restores the state of a NumPy ``Generator``.
 
     Raises:
-        DamagedState: if it is not one of such a generator.
+        DamagedState: if ``state`` is not that of such a generator.
     """
     generator = rng.bit_generator
     with refusing_damage():
         check_like(state, generator.state, "the generator", largest=2**128)
-        # NumPy would read beyond the end of the numbers.
+        # NumPy would read beyond the end of its array.
         if state["state"].get("pos", 0) > 624:
             raise ValueError("the position of the generator")
         generator.state = state

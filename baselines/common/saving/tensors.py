@@ -17,12 +17,12 @@ def save_tensors(path, tensors, metadata) -> None:
     """Writes arrays and JSON metadata to one file, atomically.
 
     Args:
-        path: of the file; missing folders are made, an old file is replaced.
+        path: of the file; missing folders are made, and an old file is replaced.
         tensors: a dict of NumPy arrays by name.
         metadata: a dict of JSON values.
 
     Raises:
-        UserValueError: for metadata that could not be read again.
+        UserValueError: for metadata that could not be read back.
     """
     try:
         check_json(metadata)
@@ -36,7 +36,7 @@ def load_tensors(path):
     """Reads what ``save_tensors`` wrote.
 
     Returns:
-        (tensors, metadata), as they were given.
+        (tensors, metadata), as they were given to ``save_tensors``.
 
     Raises:
         UserFileError: if the file is missing or cannot be read.
@@ -59,7 +59,7 @@ def load_tensors(path):
         TypeError,
         KeyError,
         ValueError,
-        AttributeError,  # for types of numbers that NumPy lacks
+        AttributeError,  # for number types that NumPy lacks
     ) as error:
         raise UserValueError(
             f"{path} is not a saved model, or is damaged ({first_line(error)})"
@@ -67,7 +67,7 @@ def load_tensors(path):
 
 
 def has_its_size(path) -> bool:
-    """Whether a file is as long as its header says, which takes no time to see."""
+    """Whether a file is as long as its header says; does not read the whole file."""
     try:
         with safe_open(path, framework="np"):
             return True
@@ -76,10 +76,10 @@ def has_its_size(path) -> bool:
 
 
 def tensors_digest(tensors, metadata) -> str:
-    """Returns the SHA-256 checksum of what a file holds, in hexadecimal.
+    """Returns the SHA-256 checksum of a file's contents, in hexadecimal.
 
     Args:
-        tensors, metadata: as in ``save_tensors``, but for the key ``sha256``.
+        tensors, metadata: as in ``save_tensors``; the key ``sha256`` is ignored.
     """
     metadata = {key: value for key, value in metadata.items() if key != "sha256"}
     digest = hashlib.sha256(json.dumps(metadata, sort_keys=True).encode())
@@ -103,10 +103,10 @@ def take_arrays(state, tensors, path=""):
 
 
 def put_arrays(state, tensors):
-    """Returns what ``take_arrays`` was given.
+    """Returns the state that ``take_arrays`` was given.
 
     Raises:
-        ValueError: unless each tensor is named once.
+        ValueError: unless each tensor is named exactly once.
     """
     left = dict(tensors)
 

@@ -22,7 +22,7 @@ from baselines.common.vec_env.vec_env import (
 class DummyVecEnv(VecEnv):
     """Runs environments in series in this process.
 
-    Right for one environment, for debugging, and where a step takes only
+    The right choice for one environment, for debugging, and where a step takes only
     microseconds, so that workers would cost more time than they save.
 
     Args:
@@ -51,10 +51,10 @@ class DummyVecEnv(VecEnv):
 
     @contextlib.contextmanager
     def _named(self, num_envs):
-        """Says of what an environment raises which of them it was."""
+        """Adds the number of the environment to any exception that it raises."""
         try:
             yield
-        except SystemExit as error:  # which would end the caller without a word
+        except SystemExit as error:  # which would end the caller silently
             raise RuntimeError(
                 f"environment {self._current} of {num_envs} called "
                 f"sys.exit({error.code!r})"
@@ -65,7 +65,7 @@ class DummyVecEnv(VecEnv):
             raise
 
     def _each(self):
-        """Yields (i, environment) and notes which one is being run."""
+        """Yields (i, environment), and keeps track of which one is being run."""
         for i, env in enumerate(self.envs):
             self._current = i
             yield i, env
@@ -92,7 +92,7 @@ class DummyVecEnv(VecEnv):
         return self._obs.copy(), self._rewards.copy(), self._dones.copy(), infos
 
     def local_env(self):
-        """Returns an environment of this process, to ask what rewards goals have."""
+        """Returns an environment in this process, to compute the rewards of goals."""
         return self.envs[0]
 
     def get_images(self):

@@ -12,11 +12,11 @@ class GymnasiumVecEnv(VecEnv):
 
     Args:
         vector_env: a ``gymnasium.vector.VectorEnv``.
-        seed: of its first reset.
+        seed: for its first reset.
 
     Raises:
         UserTypeError: for another reset mode, in which the step after the end of an
-            episode belongs to none.
+            episode belongs to no episode.
         UserValueError: from ``reset`` and ``step_wait``, for numbers that are not
             finite.
     """
@@ -72,12 +72,12 @@ class GymnasiumVecEnv(VecEnv):
 
 
 def check_finite(name, values, indices=None) -> None:
-    """Raises UserValueError unless values of environments are finite float32.
+    """Raises UserValueError unless values from environments are finite as float32.
 
     Args:
-        name: what they are.
+        name: what the values are, for the message.
         values: [N, ...].
-        indices: [N] of the environments; None if these are all.
+        indices: [N], the environments that they are from; None if from all.
     """
     if values.dtype.kind != "f":
         return

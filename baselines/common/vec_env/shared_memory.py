@@ -1,4 +1,4 @@
-"""The file through which worker processes hand over observations."""
+"""The file through which worker processes return observations."""
 
 import os
 import sys
@@ -8,7 +8,7 @@ from baselines.common.errors import FullDiskError
 
 
 def shared_memory_folder():
-    """Returns a folder that is held in memory, or None where no file can be made."""
+    """Returns a folder that is kept in memory, or None if no file can be made there."""
     folder = "/dev/shm"
     try:
         tempfile.TemporaryFile(dir=folder).close()
@@ -18,9 +18,9 @@ def shared_memory_folder():
 
 
 def allocate(file, size):
-    """Gives a file of ``shared_memory_folder`` its size; returns it.
+    """Gives a file in ``shared_memory_folder`` its size, and returns the file.
 
-    If there is no space, that is said, and what is returned is another file, in the
+    If there is no space, it prints a warning, and returns another file, in the
     temporary folder.
 
     Args:
@@ -28,7 +28,7 @@ def allocate(file, size):
         size: bytes.
 
     Raises:
-        FullDiskError: if there is no space there, either.
+        FullDiskError: if there is no space there either.
     """
     try:
         fill(file, size)
@@ -43,17 +43,17 @@ def allocate(file, size):
     except OSError as error:
         place = tempfile.tempdir or "the temporary folder"
         raise FullDiskError(f"{full}; nor has {place}: {error.strerror}") from None
-    # Not to the log, which begins once learn() has accepted everything.
+    # Not to the log, which only begins once learn() has accepted everything.
     place = tempfile.gettempdir()
     print(f"warning: {full}; they go through a file in {place}", file=sys.stderr)
     return file
 
 
 def fill(file, size) -> None:
-    """Writes so many zeros to a file.
+    """Writes ``size`` zero bytes to a file.
 
-    It is not only sized, so that full memory is an error here, not a bus error in a
-    worker.
+    Only setting its size would not do: full memory has to be an error here, not a bus
+    error in a worker.
     """
     zeros = memoryview(bytes(size))
     while zeros:

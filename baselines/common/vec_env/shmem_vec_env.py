@@ -1,4 +1,4 @@
-"""OpenAI Baselines' name of a VecEnv whose observations are in shared memory."""
+"""OpenAI Baselines' name for a VecEnv whose observations are in shared memory."""
 
 from baselines.common.vec_env.subproc_vec_env import SubprocVecEnv as ShmemVecEnv
 

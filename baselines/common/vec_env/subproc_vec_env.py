@@ -26,8 +26,8 @@ from baselines.common.vec_env.worker_process import (
 
 INTERRUPTED_EXIT_SECONDS = 0.5  # for workers to end by themselves, after Ctrl-C
 WORKER_TIMEOUT = 600.0  # seconds
-SLICE_SECONDS = 1.0  # of waiting for workers, after which signals are looked for
-MAX_STARTS = 4  # of a worker's program, from one step of it to the next
+SLICE_SECONDS = 1.0  # of waiting for workers, between two checks for signals
+MAX_STARTS = 4  # of a worker's program between two of its steps
 
 
 class SubprocVecEnv(VecEnv):
@@ -44,21 +44,21 @@ class SubprocVecEnv(VecEnv):
 
     Args:
         env_fns: functions without arguments, each of which makes a Gymnasium
-            environment. They are sent by cloudpickle.
-        num_workers: how many processes; by default as many as there are cores, shared
-            evenly by the MPI ranks of this machine.
-        on_worker_failure: ``replace`` starts another worker where one dies, with a
-            warning: the episodes of its environments count as truncated, after the
-            last observations that were received, and new ones begin. ``raise`` raises
+            environment. They are pickled by cloudpickle.
+        num_workers: how many processes; by default as many as there are cores, which
+            the MPI ranks of this machine share evenly.
+        on_worker_failure: ``replace`` starts another worker when one dies, with a
+            warning: the episodes of its environments count as truncated after the last
+            observations that were received, and new ones begin. ``raise`` raises
             WorkerError.
-        worker_timeout: seconds in which workers have to answer, or go on taking a large
-            request. One that does not, such as one whose environment waits for
-            something, is ended and counts as dead. None for no limit.
+        worker_timeout: seconds in which workers have to answer, or continue to read a
+            large request. A worker that does not, for example because its environment
+            hangs, is killed and counts as dead. None for no limit.
 
     Raises:
-        WorkerError: here or in any later call, if an environment raises (with
-            the traceback from the worker), or if a worker dies and may not be
-            replaced, or dies again before it has made a step.
+        WorkerError: here or in any later call, if an environment raises (with the
+            traceback from the worker; a UserError is raised as it is), or if a worker
+            dies and may not be replaced, or dies repeatedly before making a step.
     """
 
     closed = True  # until there are workers
@@ -185,7 +185,7 @@ class SubprocVecEnv(VecEnv):
         self._send(dict.fromkeys(self._workers, request))
 
     def _send(self, requests):
-        """Sends requests, tuples by worker."""
+        """Sends requests, a dict of tuples by worker."""
         if self.closed:
             raise WorkerError("this SubprocVecEnv is closed")
         self._asked = requests
@@ -193,7 +193,7 @@ class SubprocVecEnv(VecEnv):
             for worker, request in requests.items():
                 worker.send(*request)
         except BaseException:
-            # The answers of those that were asked would be left in their pipes.
+            # Workers that were sent a request would leave their answers in the pipes.
             self.close()
             raise
 
@@ -201,8 +201,8 @@ class SubprocVecEnv(VecEnv):
         """Returns the answers in the order of the workers; raises at the first error.
 
         Args:
-            replace: whether a worker that died may be replaced; its answer is None
-                then, as is that of one that was not asked.
+            replace: whether a worker that died may be replaced; its answer is then
+                None, like that of a worker that was not asked.
         """
         answers = dict.fromkeys(self._workers)
         waiting = {worker.pipe: worker for worker in self._asked}
@@ -224,23 +224,24 @@ class SubprocVecEnv(VecEnv):
         return list(answers.values())
 
     def _wait(self, waiting) -> list:
-        """Returns the pipes with an answer, or with the end of a worker that has none.
+        """Returns the pipes that have an answer, or whose worker ended without one.
 
         Args:
             waiting: workers by their pipes.
 
         Raises:
-            KeyboardInterrupt, SystemExit: if a signal is to end the run meanwhile.
+            KeyboardInterrupt, SystemExit: if a signal is to end the run meanwhile, and
+                the workers do not answer.
         """
         timeout = seconds_of(self.worker_timeout)
-        # Slices are counted, as this process may itself have been stopped for a while.
+        # By counting slices, as this process may itself have been stopped for a while.
         waited = -SLICE_SECONDS
         while waited < timeout:
             if pipes := wait(waiting, SLICE_SECONDS):
                 self._longest_wait = max(self._longest_wait, waited + SLICE_SECONDS)
                 return pipes
             waited += SLICE_SECONDS
-            # Slow environments are given the time that they took before.
+            # Slow environments are given as long as they have taken before.
             if (number := stop_number()) and waited >= self._longest_wait:
                 logger.warn(
                     f"{' and '.join(map(str, waiting.values()))} gave no answer: the "
@@ -252,7 +253,7 @@ class SubprocVecEnv(VecEnv):
         return list(waiting)
 
     def _replace(self, worker, error):
-        """Starts the program of a worker again that died with ``error``."""
+        """Restarts the program of a worker that died with ``error``."""
         while worker.starts < MAX_STARTS:
             logger.warn(
                 f"{error}; another takes over, and their episodes count as truncated"
@@ -270,7 +271,7 @@ class SubprocVecEnv(VecEnv):
         raise WorkerDied(f"{error}, as did those before it")
 
     def _answer(self, worker, *request):
-        """Returns the answer of one worker to a request, or to the one before."""
+        """Returns a worker's answer to a request; if none is given, to its last one."""
         if request:
             worker.send(*request)
         self._wait({worker.pipe: worker})
@@ -280,7 +281,7 @@ class SubprocVecEnv(VecEnv):
         """Ends the workers.
 
         Args:
-            seconds: in which they may do so by themselves.
+            seconds: in which they may end by themselves.
         """
         if self.closed:
             return
@@ -298,12 +299,12 @@ class SubprocVecEnv(VecEnv):
 
 
 def seconds_of(timeout) -> float:
-    """Returns a ``worker_timeout`` as a number."""
+    """Returns a ``worker_timeout`` as a number, infinite for None."""
     return math.inf if timeout is None else timeout
 
 
 def truncated_step(last_obs):
-    """Returns what a worker would, had a time limit ended all its episodes.
+    """Returns what a worker would return if a time limit had ended all its episodes.
 
     Args:
         last_obs: [N, *observation shape], the last ones received.
@@ -317,6 +318,6 @@ def truncated_step(last_obs):
 
 
 def split_evenly(count, parts) -> list[slice]:
-    """Splits range(count) into ``parts`` slices whose lengths differ by one at most."""
+    """Splits range(count) into ``parts`` slices whose lengths differ by at most one."""
     bounds = [count * i // parts for i in range(parts + 1)]
     return [slice(a, b) for a, b in zip(bounds, bounds[1:])]

@@ -11,10 +11,10 @@ from baselines.common.errors import UserTypeError, UserValueError
 class VecEnv(ABC):
     """``num_envs`` environments that step together and reset themselves.
 
-    Where an episode ends, the observation returned is the first of the next
+    When an episode ends, the observation returned is the first of the next
     episode, and ``infos[i]`` holds ``terminal_observation``, the last of the
-    one that ended, and ``TimeLimit.truncated``, whether a limit cut it short.
-    Arrays that are returned belong to the caller; no later step changes them.
+    episode that ended, and ``TimeLimit.truncated``, whether a limit cut it short.
+    Returned arrays belong to the caller; no later step changes them.
 
     Attributes:
         num_envs: how many environments there are (N).
@@ -34,11 +34,11 @@ class VecEnv(ABC):
 
     @abstractmethod
     def reset(self) -> np.ndarray:
-        """Starts a new episode everywhere; returns observations, [N, *shape]."""
+        """Starts an episode in each environment; returns observations [N, *shape]."""
 
     @abstractmethod
     def step_async(self, actions) -> None:
-        """Sends actions, [N, *shape], without waiting for the results."""
+        """Sends actions [N, *shape] without waiting for the results."""
 
     @abstractmethod
     def step_wait(self):
@@ -80,7 +80,7 @@ class VecEnv(ABC):
 class VecEnvWrapper(VecEnv):
     """A VecEnv around another; unknown public attributes are the inner one's."""
 
-    keeps_observations = False  # whether they are certainly those of the inner VecEnv
+    keeps_observations = False  # whether it never changes the inner observations
 
     def __init__(self, venv, observation_space=None, action_space=None):
         self.venv = venv
@@ -114,7 +114,7 @@ class VecEnvWrapper(VecEnv):
 
 
 def is_resumable(env) -> bool:
-    """Whether a VecEnv, ours or one with the same interface, returns its state."""
+    """Whether a VecEnv, ours or one with the same interface, can return its state."""
     while True:
         if getattr(env, "get_state", None) is None:
             return False
@@ -124,7 +124,7 @@ def is_resumable(env) -> bool:
 
 
 def step_and_reset(env, action):
-    """Steps one Gymnasium environment and resets it in the same step if it ended.
+    """Steps one Gymnasium environment, and resets it at once if its episode ended.
 
     Returns:
         obs, reward, done, info, as one row of ``VecEnv.step_wait``.
@@ -134,7 +134,7 @@ def step_and_reset(env, action):
     if done:
         info = {
             **info,
-            # A copy, as the environment may use the same array again.
+            # A copy, as the environment may reuse the array.
             "terminal_observation": np.array(obs),
             "TimeLimit.truncated": bool(truncated and not terminated),
         }
@@ -143,7 +143,7 @@ def step_and_reset(env, action):
 
 
 def check_equal_spaces(spaces) -> None:
-    """Raises unless all (observation, action) spaces are equal and have arrays.
+    """Raises unless all (observation, action) spaces are equal and hold arrays.
 
     Raises:
         UserTypeError: for observations that are dicts or tuples.

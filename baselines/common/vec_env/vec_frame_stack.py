@@ -52,7 +52,7 @@ class VecFrameStack(VecEnvWrapper):
 def count_stacked(env) -> int:
     """Returns how many frames a VecFrameStack has stacked in observations.
 
-    1 if there is none, or a wrapper above it that may change its observations.
+    1 if there is no VecFrameStack, or a wrapper above it may change its observations.
     """
     while isinstance(env, VecEnvWrapper):
         if isinstance(env, VecFrameStack):
@@ -67,7 +67,7 @@ def push(stack, frame) -> None:
     """Drops the oldest frame of ``stack`` and adds ``frame``, in place."""
     channels = frame.shape[-1]
     if stack.dtype == np.uint8 and channels == 1 and stack.shape[-1] == 4:
-        # Four bytes shifted as one little-endian integer: ten times as fast.
+        # Shifting four bytes as one little-endian integer is ten times as fast.
         words = stack.view("<u4")
         words >>= 8
     else:

@@ -10,7 +10,7 @@ from baselines.common.vec_env.vec_env import VecEnvWrapper
 
 
 class VecMonitor(VecEnvWrapper):
-    """Puts ``info["episode"]`` at the end of every episode of any VecEnv.
+    """Adds ``info["episode"]`` at the end of every episode of any VecEnv.
 
     For environments without a Monitor; rewards are recorded as this VecEnv
     returns them, after all wrappers below.

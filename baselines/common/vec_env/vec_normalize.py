@@ -9,14 +9,14 @@ from baselines.common.vec_env.vec_env import VecEnvWrapper
 
 
 class VecNormalize(VecEnvWrapper):
-    """Normalises observations, and scales rewards by the deviation of the return.
+    """Normalises observations, and divides rewards by the deviation of the return.
 
     The running mean is subtracted from observations, which are then divided by their
     running standard deviation; rewards are divided by that of the discounted return,
     without subtracting a mean. Algorithms here normalise observations in the model
     itself (``normalize_observations``), so that a saved model needs no wrapper: use
-    ``ob=False`` with them. Several MPI ranks exchange their statistics in every step,
-    so that all of them have to step; not while ``training`` is off.
+    ``ob=False`` with them. With several MPI ranks, every step exchanges statistics, so
+    all ranks have to step together, except while ``training`` is off.
 
     Args:
         venv: a VecEnv.
@@ -24,7 +24,7 @@ class VecNormalize(VecEnvWrapper):
         ret: whether to scale rewards.
         clipob: largest absolute value of a normalised observation.
         cliprew: largest absolute value of a scaled reward.
-        gamma: discount of an agent step, for the return.
+        gamma: discount factor per agent step, for the return.
         epsilon: added to variances.
 
     Attributes:

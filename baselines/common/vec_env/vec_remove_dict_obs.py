@@ -1,4 +1,4 @@
-"""One part of observations that are dicts."""
+"""Picks one part of observations that are dicts."""
 
 import numpy as np
 from gymnasium import spaces
@@ -12,12 +12,12 @@ class VecExtractDictObs(VecEnvWrapper):
 
     Args:
         venv: a VecEnv that returns a dict of arrays [N, *shape], such as one of
-            Stable-Baselines3. DummyVecEnv and SubprocVecEnv return arrays: for them,
-            a Gymnasium wrapper in each environment picks the part.
+            Stable-Baselines3. DummyVecEnv and SubprocVecEnv return arrays: with them,
+            use a Gymnasium wrapper in each environment to pick the part.
         key: of the part.
 
     Raises:
-        UserTypeError: if observations are no dicts.
+        UserTypeError: if observations are not dicts.
         UserValueError: if they have no such part.
     """
 

@@ -12,7 +12,7 @@ from baselines.common.vec_env.vec_env import VecEnvWrapper, tile_images
 from baselines.common.video import Video, check_packages, check_video, shrink
 
 FRAMES_PER_SECOND = 30
-# Of a VecFilm, which is kept in memory and in logs: 30 seconds are 450 frames at most.
+# Of a VecFilm, which is kept in memory and in logs: at most 450 frames, in 30 seconds.
 MAX_SECONDS = 30
 MAX_FRAMES_PER_SECOND = 15
 MAX_PIXELS = 320  # height and width
@@ -21,22 +21,22 @@ MAX_PIXELS = 320  # height and width
 class VecVideoRecorder(VecEnvWrapper):
     """Writes MP4 videos, ``video<step>.mp4``, of all environments side by side.
 
-    A video that cannot be written is left out, which ``logger.get_lost`` says.
-    Environments have to be made with ``render_mode="rgb_array"``, by ``env_kwargs`` of
-    ``make_vec_env``.
+    A video that cannot be written is left out, and ``logger.get_lost`` says why.
+    Environments have to be made with ``render_mode="rgb_array"``, for example through
+    ``env_kwargs`` of ``make_vec_env``.
 
     Args:
         venv: the VecEnv.
-        directory: folder of the videos.
+        directory: folder for the videos.
         record_video_trigger: function of the number of ``step()`` calls so far; if it
-            is true, a video begins, unless one is being recorded.
+            returns true, a video begins, unless one is already being recorded.
         video_length: steps in a video.
 
     Raises:
         MissingDependency: if the packages for videos are not installed.
         UserFileError: if the folder cannot be written.
-        UserValueError: for a length below 1; when a video begins, if the environments
-            return no images.
+        UserValueError: for a length below 1, and when a video begins, if the
+            environments return no images.
     """
 
     keeps_observations = True
@@ -95,7 +95,7 @@ class VecVideoRecorder(VecEnvWrapper):
         if self.video is not None:
             with going_on(self.path, self._lose):
                 self.video.close()
-                os.stat(self.path)  # Writing to one that was removed is no error.
+                os.stat(self.path)  # Writing to a removed file raises no error.
             self.video = None
 
     def close(self):
@@ -103,7 +103,7 @@ class VecVideoRecorder(VecEnvWrapper):
         self.venv.close()
 
     def get_state(self) -> dict:
-        """Returns the state; a video that is being recorded ends with its process."""
+        """Returns the state; a video that is being recorded is not continued later."""
         return {"venv": self.venv.get_state(), "num_steps": self.num_steps}
 
     def set_state(self, state) -> None:
@@ -115,19 +115,19 @@ class VecVideoRecorder(VecEnvWrapper):
 class VecFilm(VecEnvWrapper):
     """Films an episode: after each ``reset``, the first one of environment 0.
 
-    The environments have to be rendered, as for ``VecVideoRecorder``.
+    The environments have to return images, as for ``VecVideoRecorder``.
 
     Args:
         venv: the VecEnv.
         steps_per_second: agent steps in a second of the environment's own time.
 
     Attributes:
-        frames: so far, [height, width, 3]: those of 30 seconds at most.
-        frames_per_second: of the film, 15 at most.
+        frames: so far, each [height, width, 3], of at most 30 seconds.
+        frames_per_second: of the film, at most 15.
 
     Raises:
         MissingDependency: if the package that encodes videos is not installed.
-        UserValueError: by ``reset``, if the environments return no images.
+        UserValueError: from ``reset``, if the environments return no images.
     """
 
     def __init__(self, venv, steps_per_second):
@@ -173,7 +173,7 @@ def draw(venv):
 
 
 def get_frames(venv):
-    """Returns what ``get_images`` of a VecEnv does; raises as ``draw`` does."""
+    """Returns what a VecEnv's ``get_images`` returns; raises as ``draw`` does."""
     images = venv.get_images()
     if any(image is None for image in images):
         raise UserValueError(

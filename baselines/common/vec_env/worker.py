@@ -5,22 +5,22 @@ inherited from the parent. Requests are answered in order:
 
     "make", env_fns, index  -> ((observation space, action space), resumable) of each;
                                index is the number of the first environment
-    "share", shape, dtype   -> None; observations go to the shared memory from here on
+    "share", shape, dtype   -> None; observations go to the shared memory from then on
     "reset"                 -> None
-    "step", actions         -> rewards, dones, infos, each info pickled for itself
+    "step", actions         -> rewards, dones, infos, each info pickled separately
     "render"                -> a list of RGB frames
     "get_state"             -> a list of the environments' states
     "set_state", states     -> None
     "take_over"             -> None; after "share", in place of a worker that died
 
-The program ends when the pipe closes, however the parent ended.
+The program ends when the pipe closes, in whatever way the parent ended.
 """
 
 import sys
 
 if __name__ == "__main__":
-    # The folder of this file, unless PYTHONSAFEPATH is set; the parent's search path
-    # follows it.
+    # Python puts this file's folder before the parent's search path, unless
+    # PYTHONSAFEPATH is set.
     if sys.path[0] == __file__.rpartition("/")[0]:
         del sys.path[0]
 
@@ -64,7 +64,7 @@ class Worker:
         self.current = 0  # which environment is being run, for error messages
 
     def each(self):
-        """Yields (i, environment) and notes which one is being run."""
+        """Yields (i, environment), and keeps track of which one is being run."""
         for i, env in enumerate(self.envs):
             self.current = i
             yield i, env
@@ -75,7 +75,7 @@ class Worker:
             self.current = i
             self.envs.append(with_recorder(env_fn()))
         if "cv2" in sys.modules:
-            # There is a worker for every core.
+            # There is already a worker for every core.
             sys.modules["cv2"].setNumThreads(1)
         return [
             ((env.observation_space, env.action_space), is_resumable(env))
@@ -96,7 +96,7 @@ class Worker:
         infos = []
         for i, env in self.each():
             self.obs[i], rewards[i], dones[i], info = step_and_reset(env, actions[i])
-            # By itself, so that one that cannot be pickled is this environment's.
+            # Separately, so that a pickling error is reported for this environment.
             infos.append(pickle.dumps(info))
         show_warnings()
         return rewards, dones, infos
@@ -113,13 +113,13 @@ class Worker:
                 set_env_state(env, state)
 
     def take_over(self):
-        """Replaces a worker that died: continues its monitor files, and resets."""
+        """Replaces a worker that died: continues its monitor files and resets."""
         for i, env in self.each():
             for wrapper in stateful_wrappers(env):
                 if hasattr(wrapper, "take_over"):
                     wrapper.take_over()
             if has_generator(env):
-                # Not the same episodes again that the dead worker began with.
+                # Otherwise it would repeat the first episodes of the dead worker.
                 env.unwrapped.np_random = np.random.default_rng()
             self.obs[i], _ = env.reset()
 
@@ -128,13 +128,13 @@ class Worker:
             env.close()
 
     def answer(self, request, arguments):
-        """Returns a pickled (True, result), or what an environment raised.
+        """Returns a pickled (True, result), or if an environment raised, its error.
 
-        That is (False, (index, a UserError or None, traceback)).
+        An error is (False, (index, a UserError or None, traceback)).
         """
         try:
             return pickle.dumps((True, getattr(self, request)(*arguments)))
-        except BaseException as error:  # also sys.exit() of an environment
+        except BaseException as error:  # including sys.exit() in an environment
             told = error if isinstance(error, UserError) else None
             if told is None:
                 show_warnings()
@@ -157,13 +157,13 @@ if __name__ == "__main__":
     # to do, and closes the pipe.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    # A stopped worker (SIGSTOP) goes on when its parent ends, so that it ends too.
+    # A stopped worker (SIGSTOP) continues when its parent ends, so that it ends too.
     with contextlib.suppress(AttributeError):  # Linux only.
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGCONT)
     # Otherwise a worker that wakes up would take the core from the parent, which still
     # has to wake the others. (Linux only; a container may forbid it.)
     with contextlib.suppress(AttributeError, OSError):
         os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
-    # Until the first step, as what fails before that is answered in a line.
+    # Until the first step, as errors before that are reported in one line.
     hold_warnings()
     serve(Connection(int(sys.argv[1])), Worker(memory_fd=int(sys.argv[2])))

@@ -16,7 +16,7 @@ from baselines.common.errors import RaisedInWorker, WorkerDied
 from baselines.common.vec_env import worker as worker_program
 
 EXIT_SECONDS = 5.0  # for workers to end by themselves
-MAX_TIMEOUT = 1e9  # seconds that a socket takes
+MAX_TIMEOUT = 1e9  # seconds that a socket accepts
 
 
 class WorkerProcess:
@@ -24,16 +24,16 @@ class WorkerProcess:
 
     Args:
         env_fns: pickled functions that make these environments.
-        part: slice of all environments that they are.
-        memory: file that is shared.
-        timeout: seconds for which it may take no more of a request, or give no more of
-            an answer that it has begun; infinite for no limit.
+        part: which slice of all environments they are.
+        memory: the shared file.
+        timeout: seconds for which the program may stop reading a request, or sending an
+            answer that it has begun; infinite for no limit.
 
     Attributes:
         truncated: whether the program was replaced and the end of its episodes has not
             been reported yet.
         starts: how often the program was started since it last made a step.
-        hung_for: seconds without an answer, after which it was ended; None if not.
+        hung_for: seconds without an answer after which it was killed; None if not.
     """
 
     truncated = False
@@ -70,7 +70,7 @@ class WorkerProcess:
         self.send("make", self.env_fns, self.part.start)
 
     def restart(self, memory):
-        """Ends the program, and starts it again with another file to share."""
+        """Ends the program, and starts it again with another shared file."""
         self.pipe.close()
         self.end(time.monotonic() + EXIT_SECONDS)
         self.memory = memory
@@ -92,7 +92,7 @@ class WorkerProcess:
         Raises:
             RaisedInWorker: if an environment raised.
             WorkerDied: if the process is gone.
-            UserError: as the environment raised it, because its message says all.
+            UserError: the one that an environment raised, whose message is enough.
         """
         try:
             message = self.pipe.recv_bytes()
@@ -115,7 +115,7 @@ class WorkerProcess:
         raise raised
 
     def load_infos(self, rewards, dones, pickled):
-        """Returns the answer to ``step``, with its infos as they were."""
+        """Returns the answer to ``step``, with its infos unpickled."""
         infos = []
         for index, info in enumerate(pickled, self.part.start):
             try:
@@ -134,12 +134,12 @@ class WorkerProcess:
         return f"the worker process of environments {first} to {last}"
 
     def end_hung(self, seconds):
-        """Kills the process, of which ``receive`` then says that it hung so long."""
+        """Kills the process; ``receive`` will say that it hung for so many seconds."""
         self.hung_for = seconds
         self.process.kill()
 
     def end(self, deadline):
-        """Waits for the process to end by itself until then, and then kills it."""
+        """Waits until ``deadline`` for the process to end by itself, then kills it."""
         try:
             self.process.wait(max(0.0, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
