@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 from baselines import moved
 from baselines.common.lazy import exports
 
-if TYPE_CHECKING:  # what editors complete
+if TYPE_CHECKING:  # for completion in editors
     from baselines.common.loading import load as load
 
-# Ctrl-C ends a command that is still being imported, without a traceback.
+# While a command is still being imported, Ctrl-C ends it without a traceback.
 if sys.argv[:1] == ["-m"] and signal.getsignal(signal.SIGINT) is (
     signal.default_int_handler
 ):
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-# TensorFlow's notes on drivers that it does not find; what fails still raises.
+# Hides TensorFlow's messages about missing drivers; what fails still raises.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 __version__ = "0.1.0"

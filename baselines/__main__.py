@@ -1,4 +1,4 @@
-"""All commands: ``python -m baselines``, or ``baselines`` once it is installed."""
+"""Runs any command: ``python -m baselines``, or ``baselines`` once installed."""
 
 import ast
 import importlib
@@ -13,7 +13,7 @@ COMMANDS = "run", "evaluate", "play", "plot", "report", "runs"
 
 
 def main(argv=None):
-    """Runs ``baselines COMMAND ...``; without a command, lists them."""
+    """Runs ``baselines COMMAND ...``; without a command, lists all of them."""
     words = sys.argv[1:] if argv is None else argv
     command = words[0] if words else "--help"
     if command in ("--help", "-h"):
@@ -31,7 +31,7 @@ def main(argv=None):
 
 
 def overview() -> str:
-    """Returns a line for each command; none of them is imported."""
+    """Returns the help text, one line per command, without importing the commands."""
     lines = [
         "Reinforcement learning: python -m baselines.COMMAND --help says more.",
         "",

@@ -1,4 +1,4 @@
-"""Scores of a trained model: ``python -m baselines.evaluate LOGDIR``."""
+"""Evaluates a trained model: ``python -m baselines.evaluate LOGDIR``."""
 
 import json as json_text
 from typing import Annotated
@@ -47,7 +47,7 @@ def evaluate_run(
 
 
 def main(argv=None):
-    """Does what the command line says."""
+    """Runs the command line."""
     return cli.command(evaluate_run, argv)
 
 

@@ -2,10 +2,10 @@
 
 Functions of this module act on one current logger, as in OpenAI Baselines:
 ``configure`` sets it, ``logkv`` adds a number to the row, ``dumpkvs`` writes
-the row. Nothing is created before something is written.
+the row. No file is created before something is written.
 
-With several MPI ranks, ``dumpkvs`` averages each number over the ranks, so that all of
-them have to call it; only rank 0 writes.
+With several MPI ranks, ``dumpkvs`` averages each number over the ranks, so all of them
+have to call it; only rank 0 writes.
 """
 
 import contextlib
@@ -33,9 +33,9 @@ def configure(dir=None, format_strs=None, config=None) -> None:
     """Sets where rows are written from now on.
 
     Args:
-        dir: folder of the files; by default ``$OPENAI_LOGDIR``, or else a new
-            one below the system's temporary folder.
-        format_strs: names out of stdout, log, csv, json, tensorboard, wandb, or
+        dir: folder for the files; by default ``$OPENAI_LOGDIR``, or else a new one in
+            the system's temporary folder.
+        format_strs: any of stdout, log, csv, json, tensorboard and wandb, or
             ``module:Class`` for one of your own; by default ``$OPENAI_LOG_FORMAT``
             (comma-separated), or else stdout,log,csv.
         config: JSON values to store in ``config.json``.
@@ -70,7 +70,7 @@ def logkv(key, value):
 
 
 def logkv_mean(key, value):
-    """Adds a number to a mean of the row, over all calls since the last row."""
+    """Adds a number to a mean in the row, over all calls since the last row."""
     current.logkv_mean(key, value)
 
 
@@ -85,32 +85,35 @@ def dumpkvs():
 
 
 def begin_run(make_config, overwrite=False):
-    """Opens the files of a new run, and refuses other runs in their folder.
+    """Opens the files of a new run and locks their folder against other runs.
 
     Args:
-        make_config: function without arguments that returns the JSON values of
-            ``config.json``, unless ``configure`` was given them.
-        overwrite: whether the files of an earlier run are removed.
+        make_config: function without arguments that returns the JSON values for
+            ``config.json``; not called if ``configure`` was given them.
+        overwrite: whether to remove the files of an earlier run.
 
     Raises:
-        UserFileError: if there was such a run, and ``overwrite`` is false, or another
+        UserFileError: if there was such a run and ``overwrite`` is false, or if another
             process is writing to the folder.
     """
     current.begin_run(make_config, overwrite)
 
 
 def describe(make_config):
-    """Stores what a resumed run is; ``make_config`` as in ``begin_run``."""
+    """Writes the ``config.json`` of a resumed run; arguments as in ``begin_run``."""
     current.describe(make_config)
 
 
 def end_run():
-    """Lets other runs write to the folder, and forgets the row so far."""
+    """Discards the row so far and lets other runs write to the folder.
+
+    If ``configure`` was given a config, the folder stays locked until ``close``.
+    """
     current.end_run()
 
 
 def write_histogram(name, values, step):
-    """Writes a histogram to the outputs that take them.
+    """Writes a histogram to the outputs that support histograms.
 
     Args:
         name: of the histogram.
@@ -121,19 +124,19 @@ def write_histogram(name, values, step):
 
 
 def write_video(name, frames, frames_per_second, step):
-    """Writes a video to the outputs that take them.
+    """Writes a video to the outputs that support videos.
 
     Args:
         name: of the video.
-        frames: at least one, [height, width, 3] uint8.
-        frames_per_second: at which it is shown.
+        frames: at least one frame, [height, width, 3] uint8.
+        frames_per_second: rate at which the video is shown.
         step: agent steps so far.
     """
     current.forward("write_video", name, frames, frames_per_second, step)
 
 
 def takes_videos():
-    """Whether an output takes videos, so that some have to be made."""
+    """Whether an output supports videos, so that they have to be made."""
     return any(hasattr(find_output(name), "write_video") for name in current.formats)
 
 
@@ -148,12 +151,12 @@ def log(*words, level=INFO):
 
 
 def debug(*words):
-    """Writes text that is left out unless ``set_level(DEBUG)`` was called."""
+    """Writes text that appears only after ``set_level(DEBUG)``."""
     current.log(*words, level=DEBUG)
 
 
 def show(line):
-    """Writes a line to the terminal alone, if rows are written there."""
+    """Writes a line only to the terminal, and only if rows are written there."""
     current.open()
     if "stdout" in current.outputs:
         current.outputs["stdout"].write_text(line)
@@ -170,16 +173,16 @@ def error(*words):
 
 
 def set_level(level):
-    """Leaves out text below a level, and rows too if it is DISABLED.
+    """Hides text below a level, and rows as well if the level is DISABLED.
 
-    ``configure`` goes back to INFO.
+    ``configure`` resets it to INFO.
     """
     current.level = level
 
 
 @contextlib.contextmanager
 def profile_kv(name):
-    """Adds the seconds of a ``with`` block to ``wait_<name>`` of the row."""
+    """Adds the seconds that a ``with`` block takes to ``wait_<name>`` in the row."""
     key, start = f"wait_{name}", time.perf_counter()
     try:
         yield
@@ -188,7 +191,7 @@ def profile_kv(name):
 
 
 def uses(name):
-    """Whether rows are written to the output of that name, such as stdout."""
+    """Whether rows are written to the output with that name, such as stdout."""
     return name in current.formats
 
 
@@ -203,24 +206,24 @@ def get_config():
 
 
 def lock():
-    """Refuses other runs in the folder, until ``end_run`` or the end of this process.
+    """Locks the folder against other runs until ``end_run`` or the process ends.
 
     Raises:
-        UserFileError: if there is such a run.
+        UserFileError: if another run is writing to it.
     """
     current.lock()
 
 
 def begin_again():
-    """Begins the files of a run anew that has no checkpoint to continue from."""
+    """Restarts the files of a run that has no checkpoint to continue from."""
     current.begin_again()
 
 
 def lose(error):
-    """Notes a file of the run that could not be written; the first time, says so.
+    """Records that a file of the run could not be written; warns the first time.
 
     Args:
-        error: a UserFileError, or its sentence.
+        error: a UserFileError, or its message.
     """
     current.lose(error)
 
@@ -228,7 +231,7 @@ def lose(error):
 def get_lost():
     """Returns which files of the log could not be written and why, as sentences.
 
-    Training goes on without them, but for a full disk, which ends it.
+    Training goes on without them, except on a full disk, which ends it.
     """
     return current.lost
 
@@ -239,11 +242,11 @@ def get_state():
 
 
 def set_state(state):
-    """Continues the files of an earlier process, truncated to its ``get_state``.
+    """Continues an earlier process's files, truncated to the sizes of ``get_state``.
 
     Raises:
-        UserValueError: if something was written already.
-        DamagedState: if it is no such state.
+        UserValueError: if something has been written already.
+        DamagedState: if ``state`` is not a result of ``get_state``.
     """
     if not isinstance(state, dict):
         raise DamagedState("the log has no sizes by format")
@@ -260,12 +263,12 @@ def close():
     current.close()
 
 
-# By OpenAI Baselines' names.
+# Names from OpenAI Baselines.
 record_tabular = logkv
 dump_tabular = dumpkvs
 info = log
 read_csv = read_table
-profile = profile_kv  # As what contextlib makes decorates functions, too.
+profile = profile_kv  # A context manager of contextlib can decorate functions, too.
 
 
 @contextlib.contextmanager

@@ -1,8 +1,8 @@
-"""What became of modules of OpenAI Baselines that are not here under their names.
+"""What replaces modules of OpenAI Baselines that do not exist here under their names.
 
-Importing one raises an error that says so: this module is a finder of modules, in
-``sys.meta_path``, which is asked after all others. ``docs/from_openai_baselines.md``
-has the same table.
+Importing one raises an error that names the replacement: this module is a finder in
+``sys.meta_path``, asked after all others. ``docs/from_openai_baselines.md`` has the
+same table.
 """
 
 import sys
@@ -95,7 +95,7 @@ MOVED = {
 }
 
 
-# Names of modules that are here.
+# Missing names of modules that do exist here.
 OWN_BOOL = "use argparse.BooleanOptionalAction"
 MADE_BY_ID = "use make_vec_env of baselines.common.envs, which knows environments by id"
 MOVED_NAMES = {
@@ -148,7 +148,7 @@ MOVED_NAMES = {
 
 
 def find_spec(name, path=None, target=None) -> None:
-    """Is asked for a module that no other finder found.
+    """Called by Python's import for a module that no other finder has found.
 
     Raises:
         MovedModule: for one of ``MOVED``.
@@ -156,7 +156,7 @@ def find_spec(name, path=None, target=None) -> None:
     if name in MOVED:
         # The error has no attribute name: with it, "from baselines import her" would
         # take it for a missing attribute, and Python would raise an error of its own.
-        # But python -m shows a traceback without it.
+        # But without it, python -m shows a traceback.
         raise MovedModule(
             f"{name} of OpenAI Baselines is not here: {MOVED[name]}",
             name=name if sys.argv[:1] == ["-m"] else None,
@@ -164,7 +164,7 @@ def find_spec(name, path=None, target=None) -> None:
 
 
 def register(name):
-    """Refuses to give a network a name, as a decorator of OpenAI Baselines did."""
+    """Raises UserTypeError, as networks are no longer registered by a decorator."""
     raise UserTypeError(
         f"networks are not registered, received the name {name!r}: give the function "
         "itself, network=function, or name it as --network=module:function; it has to "

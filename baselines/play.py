@@ -1,6 +1,6 @@
-"""A trained model plays: ``python -m baselines.play LOGDIR``.
+"""Lets a trained model play: ``python -m baselines.play LOGDIR``.
 
-In a window, or to a video file (``--video=FILE``), which needs no display.
+It plays in a window, or into a video file (``--video=FILE``), which needs no display.
 """
 
 import contextlib
@@ -58,14 +58,14 @@ def play_run(
 
 
 def check_can_play(env_type) -> None:
-    """Raises UserValueError if there is no screen to play on, or several ranks."""
+    """Raises UserValueError if there is no display, or if there are several ranks."""
     if mpi.size > 1:
         raise UserValueError(
             "--play opens one window; leave it out, and play the model without mpiexec"
         )
     names = ["DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER"]
     if env_type == "retro":
-        names = names[:1]  # stable-retro draws by pyglet, which knows X11 alone.
+        names = names[:1]  # stable-retro draws with pyglet, which only supports X11.
     if sys.platform.startswith("linux") and not any(map(os.environ.get, names)):
         raise UserValueError(
             "there is no display to open a window on: set "
@@ -80,7 +80,7 @@ def play(model, env, episodes=None, deterministic=False) -> None:
     Args:
         model: has ``step`` and ``initial_state``.
         env: a VecEnv of one environment that renders itself.
-        episodes: how many; None for as many as there are until Ctrl-C.
+        episodes: how many to play; None to play until Ctrl-C.
         deterministic: whether to take the most likely or best actions.
     """
     played = itertools.count(1)
@@ -94,7 +94,7 @@ def play(model, env, episodes=None, deterministic=False) -> None:
 
 
 class FilmedVecEnv(VecEnvWrapper):
-    """Adds to a ``Video`` each state in which it is acted, and the last of episodes."""
+    """Adds a frame to a ``Video`` before each action and at the end of each episode."""
 
     def __init__(self, venv, video):
         super().__init__(venv)
@@ -112,7 +112,7 @@ class FilmedVecEnv(VecEnvWrapper):
 
 
 def main(argv=None):
-    """Does what the command line says."""
+    """Runs the command line."""
     return cli.command(play_run, argv)
 
 

@@ -1,9 +1,9 @@
 """Draws learning curves of runs: ``python -m baselines.plot LOGDIR... -o curve.png``.
 
-Runs that differ in their seed alone are one curve: the mean of the seeds, as far as all
-of them go, and a band from the lowest to the highest. A single seed is one line, with
-single episodes behind it. Logs may also be those of OpenAI Baselines and of
-Stable-Baselines3.
+Runs that differ only in their seed become one curve: the mean of the seeds, up to where
+the shortest ends, with a band from the lowest to the highest. A single seed is one
+line, with its episodes behind it. Logs of OpenAI Baselines and of Stable-Baselines3 can
+be drawn as well.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ from baselines.common.saving.files import check_writable
 from baselines.common.tables import read_text, to_number
 
 SUFFIXES = ".png", ".svg", ".pdf"
-GREYS = "black", "0.5", "0.7"  # of references
+GREYS = "black", "0.5", "0.7"  # for references
 
 
 def plot(logs, output, x="steps", y=None, smooth=None, references=(), title=None):
@@ -32,21 +32,20 @@ def plot(logs, output, x="steps", y=None, smooth=None, references=(), title=None
 
     Args:
         logs: paths of log folders, of folders above them, or of their CSV files. Those
-            that begin with the same ``LABEL=`` are seeds of one curve of that name.
+            that begin with the same ``LABEL=`` are seeds of one curve with that label.
         output: path of a PNG, SVG or PDF file.
-        x: what is drawn against: ``steps`` (agent steps), ``frames`` (4 a step, in
-            Atari and retro games), ``episodes``, ``minutes`` of training, or several
-            with commas, for a panel each.
+        x: the x axis: ``steps`` (agent steps), ``frames`` (4 per step, in Atari and
+            retro games), ``episodes``, ``minutes`` of training, or several of these
+            separated by commas, for one panel each.
         y: a column of ``progress.csv``; None for the returns of the episodes in monitor
-            files, or the column of mean returns where there are none.
-        smooth: number of episodes, or of rows, that each point is the mean of; None for
-            100 episodes, or for rows as they are.
+            files, or the column of mean returns if there are none.
+        smooth: number of episodes, or of rows, over which each point is averaged; None
+            for 100 episodes, or for unsmoothed rows.
         references: numbers, for horizontal lines, and paths of CSV files with an x (in
             agent steps, frames, episodes or minutes) and a y in each row, for dashed
-            lines in the first panel. ``FILE.csv:Pong:a2c`` is of a file whose rows have
-            more cells than that: these first, then x and y. All may begin with
-            ``LABEL=``.
-        title: of the picture; None for the environment, if all logs have the same.
+            lines in the first panel. ``FILE.csv:Pong:a2c`` takes only the rows
+            ``Pong,a2c,x,y`` of a file with more columns. All may begin with ``LABEL=``.
+        title: of the picture; None for the environment, if it is the same in all logs.
 
     Raises:
         UserFileError: if there is no log, or a file cannot be read or written.
@@ -87,7 +86,7 @@ def read_panel(curves, x, y=None, smooth=None) -> dict:
 
 
 def name_y(curves, y=None, smooth=None) -> str:
-    """Returns the label of the axis for what ``read_panel`` reads."""
+    """Returns the label of the y axis for what ``read_panel`` returns."""
     if y is None and all(map(has_episodes, itertools.chain(*curves.values()))):
         return f"mean return of {smooth or 100} episodes"
     name = y or "mean return"
@@ -95,7 +94,7 @@ def name_y(curves, y=None, smooth=None) -> str:
 
 
 def check_output(path) -> None:
-    """Raises unless a picture can be written there."""
+    """Raises an error unless a picture can be written to ``path``."""
     suffix = os.path.splitext(path)[1]
     if suffix not in SUFFIXES:
         raise UserValueError(
@@ -138,10 +137,10 @@ def draw(panels, x, y, references=(), title=None, size=(7, 4)):
     """Returns a figure with panels of curves.
 
     Args:
-        panels: for each name in ``x`` a dict from labels to curves of seeds.
-        x: what each panel is drawn against, of ``X_UNITS``.
-        y: label of the axis.
-        references: of ``read_reference``.
+        panels: for each name in ``x``, a dict from label to the curves of its seeds.
+        x: the x axis of each panel, a key of ``X_UNITS``.
+        y: label of the y axis.
+        references: from ``read_reference``.
         title: of the picture, or None.
         size: width, and height without the legend, in inches.
     """
@@ -151,7 +150,7 @@ def draw(panels, x, y, references=(), title=None, size=(7, 4)):
     axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
     styles = list(itertools.product(["-", "--", ":"], plot_util.COLORS))
     for axis, name, curves in zip(axes, x, panels):
-        # Of several seeds, as far as all go.
+        # Several seeds are drawn up to where the shortest ends.
         longest = max(min(xs[-1] for xs, *_ in seeds) for seeds in curves.values())
         scale = 1e6 if longest >= 1e6 and name in ("steps", "frames") else 1
         for i, (label, seeds) in enumerate(curves.items()):
@@ -178,7 +177,7 @@ def draw(panels, x, y, references=(), title=None, size=(7, 4)):
 
 
 def add_legend(figure, handles, labels) -> int:
-    """Adds a legend below the panels; returns how many rows it has."""
+    """Adds a legend below the panels and returns its number of rows."""
     labels = [textwrap.fill(label, 80) for label in labels]
     for columns in range(len(labels), 0, -1):
         place = {"loc": "outside lower center", "ncols": columns}
@@ -190,7 +189,7 @@ def add_legend(figure, handles, labels) -> int:
 
 
 def draw_curve(axis, label, seeds, scale, **style) -> None:
-    """Draws one seed, or the mean and the band of several."""
+    """Draws a single seed, or the mean and the band of several."""
     if len(seeds) == 1:
         ((xs, raw, smoothed),) = seeds
         if not np.array_equal(raw, smoothed):
@@ -207,7 +206,7 @@ def draw_curve(axis, label, seeds, scale, **style) -> None:
 
 
 def main(argv=None):
-    """Draws what the command line says."""
+    """Runs the command line."""
     parser = cli.OneLineErrorParser(
         prog="python -m baselines.plot", description=__doc__
     )

@@ -1,8 +1,8 @@
 """Writes a page about runs: ``python -m baselines.report LOGDIR... [-o report.html]``.
 
-One file of HTML, with pictures, that needs nothing else. One run is shown with its
-scores, settings, versions, and the commands to continue; several side by side, with
-those settings alone in which they differ.
+The page is one self-contained HTML file with pictures. A single run is shown with its
+scores, settings, versions, and the commands to continue; several runs are shown side by
+side, with only the settings in which they differ.
 """
 
 import contextlib
@@ -44,22 +44,22 @@ from baselines.common.run_folder import (
 from baselines.common.saving.files import check_writable, replace_file
 from baselines.common.saving.log_folder import REPORT_FILE
 
-LOG_BYTES = 2**24  # of log.txt that are read: its end, if it is longer
-SIZE = 5, 3.2  # of a picture, in inches: its text is readable on a phone
+LOG_BYTES = 2**24  # to read from the end of log.txt
+SIZE = 5, 3.2  # of a picture, in inches, with text that is readable on a phone
 
 
 def report(folders, output=None) -> str:
-    """Writes a page about runs, and returns its path.
+    """Writes a page about runs and returns its path.
 
     Args:
         folders: paths of log folders, or of folders above them.
         output: path of an HTML file; None for ``report.html``, in the folder of a
-            single run, else in the current one. It may replace an earlier report, but
-            no other file.
+            single run, else in the current one. It replaces an earlier report, but no
+            other file.
 
     Raises:
         UserFileError: if there is no log, or a file cannot be read or written.
-        UserValueError: for another suffix, another file in its place, or a damaged log.
+        UserValueError: for another suffix, a file that is no report, or a damaged log.
         MissingDependency: if matplotlib is not installed.
     """
     matplotlib = plot_util.import_matplotlib()
@@ -69,7 +69,7 @@ def report(folders, output=None) -> str:
         place = results[0].dirname if len(results) == 1 else ""
         output = os.path.join(place, REPORT_FILE)
     check_output(output)
-    # Text stays text, and names from files are no formulas.
+    # Text stays text in the SVG, and names from files are not read as formulas.
     style = {"svg.fonttype": "none", "text.parse_math": False}
     with matplotlib.rc_context(style), plot_util.drawing():
         page = (one_run if len(results) == 1 else several_runs)(results)
@@ -78,7 +78,7 @@ def report(folders, output=None) -> str:
 
 
 def check_output(path) -> None:
-    """Raises unless a report can be written there."""
+    """Raises an error unless a report can be written to ``path``."""
     if os.path.splitext(path)[1] != ".html":
         raise UserValueError(f"cannot write {path}: its name has to end in .html")
     folder = os.path.dirname(path) or "."
@@ -92,7 +92,7 @@ def check_output(path) -> None:
 
 
 def one_run(results) -> str:
-    """Returns the page of one run, of a list of one ``Result``."""
+    """Returns the page about one run, given a list of one ``Result``."""
     (result,) = results
     run, config = describe_run(result), config_of(result)
     seed = "" if run.seed is None else f", seed {run.seed}"
@@ -114,7 +114,7 @@ def one_run(results) -> str:
 
 
 def several_runs(results) -> str:
-    """Returns the page of several runs, of their ``Result``s."""
+    """Returns the page about several runs, given their ``Result``s."""
     runs = [describe_run(result) for result in results]
     rows = [
         {"run": run.folder, **run.cells(), "time": time_of(run), "state": run.state}
@@ -139,7 +139,7 @@ def several_runs(results) -> str:
 
 
 def facts(run, result) -> list:
-    """Returns in words how far a run is, and how good."""
+    """Returns phrases about the progress, speed and scores of a run."""
     words = [f"{run.steps} agent steps"]
     if run.seconds:
         words.append(time_of(run))
@@ -160,7 +160,7 @@ def time_of(run) -> str:
 def draw_curves(results) -> list:
     """Returns (caption, figure) of learning curves against agent steps and minutes.
 
-    Runs in which no episode has ended have none.
+    Runs in which no episode has ended are left out.
     """
     scored = [x for x in results if read_scores(x)[0] is not None]
     if not scored:
@@ -180,7 +180,7 @@ def draw_curves(results) -> list:
 
 
 def draw_histogram(returns):
-    """Returns a figure of the returns of all episodes, and of the last 100.
+    """Returns a figure with histograms of the returns of all and the last 100 episodes.
 
     Args:
         returns: of the episodes in the order in which they ended, [n].
@@ -193,7 +193,7 @@ def draw_histogram(returns):
     edges = np.histogram_bin_edges(returns, 30)
     whole = np.all(returns == np.round(returns))
     if len(returns) and whole and np.ptp(returns) < 60:
-        # A bar for each score, as bars of uneven numbers of scores look like gaps.
+        # One bar per score: if bars cover uneven numbers of scores, it looks like gaps.
         edges = np.arange(returns.min() - 0.5, returns.max() + 1)
     shown = {f"all {len(returns):,}": (returns, "0.7")}
     if len(returns) > 100:
@@ -210,7 +210,7 @@ def draw_histogram(returns):
 
 
 def show_pictures(pictures) -> str:
-    """Returns HTML of (caption, figure)s."""
+    """Returns the HTML of (caption, figure) pairs."""
     parts = [
         f'<figure role="img" aria-label="{escape(caption)}">{svg(figure)}</figure>'
         for caption, figure in pictures
@@ -219,9 +219,9 @@ def show_pictures(pictures) -> str:
 
 
 def show_settings(config) -> list:
-    """Returns HTML of a run's settings: those of its command line, then the others."""
+    """Returns the HTML of a run's settings, those of its command line first."""
     settings = {**config.get("arguments", {}), **config.get("settings", {})}
-    settings.pop("total_timesteps", None)  # which is num_timesteps
+    settings.pop("total_timesteps", None)  # the same as num_timesteps
     named = re.findall(r"(?<!\S)'?--(\w+)", config.get("command") or "")
     given = [(name, value) for name, value in settings.items() if name in named]
     others = [(name, value) for name, value in settings.items() if name not in named]
@@ -238,7 +238,7 @@ def show_settings(config) -> list:
 
 
 def show_versions(config, folder) -> list:
-    """Returns HTML of what a run was trained with."""
+    """Returns the HTML of a run's versions, machine and number of resumes."""
     rows = list(config.get("versions", {}).items())
     if begun := find_in_log(folder, "training "):
         device = begun.partition("; log folder: ")[0].rpartition(" on ")[2]
@@ -249,7 +249,7 @@ def show_versions(config, folder) -> list:
 
 
 def find_in_log(folder, start):
-    """Returns the rest of the last line in a run's log.txt that begins so, or None."""
+    """Returns the rest of the last log.txt line that begins with ``start``, or None."""
     path = os.path.join(folder, "log.txt")
     if not os.path.isfile(path):
         return None
@@ -261,10 +261,10 @@ def find_in_log(folder, start):
 
 
 def commands(run, config) -> list:
-    """Returns (purpose, words) of what can be done with a run next."""
+    """Returns (purpose, words) of the commands that can be run next."""
     folder, python = os.path.abspath(run.folder), ["python", "-m"]
     plot_it = "Plot", [*python, "baselines.plot", folder, "-o", "curve.png"]
-    if run.total_timesteps is None:  # of another library
+    if run.total_timesteps is None:  # a run of another library
         return [plot_it]
     ranks = config.get("ranks", 1)
     launcher = ["mpiexec", "-n", str(ranks)] if ranks > 1 else []
@@ -285,7 +285,7 @@ def commands(run, config) -> list:
 
 
 def main(argv=None):
-    """Writes what the command line says."""
+    """Runs the command line."""
     parser = cli.OneLineErrorParser(
         prog="python -m baselines.report", description=__doc__
     )

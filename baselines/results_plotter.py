@@ -1,4 +1,4 @@
-"""Episode results drawn by OpenAI Baselines' names; see also ``baselines.plot``."""
+"""Plots of episodes under OpenAI Baselines' names; see also ``baselines.plot``."""
 
 import numpy as np
 
@@ -18,7 +18,7 @@ def ts2xy(ts, xaxis, yaxis=Y_REWARD):
     """Returns x and y of a run's episodes, [n] each.
 
     Args:
-        ts: of ``baselines.bench.load_results``.
+        ts: from ``baselines.bench.load_results``.
         xaxis: ``X_TIMESTEPS`` (agent steps), ``X_EPISODES`` or ``X_WALLTIME`` (hours).
         yaxis: ``Y_REWARD`` (returns) or ``Y_TIMESTEPS`` (lengths in agent steps).
     """
@@ -45,15 +45,15 @@ def plot_results(
     title="",
     split_fn=plot_util.default_split_fn,
 ):
-    """Draws the mean of 100 episodes of each run, in a panel for each task.
+    """Draws the moving mean over 100 episodes of each run, in one panel per task.
 
     Args:
         dirs: log folders, or folders above them.
-        num_timesteps: agent steps of each run that are drawn.
+        num_timesteps: agent steps of each run to draw.
         xaxis: as in ``ts2xy``.
         yaxis: as in ``ts2xy``.
         title: of the figure.
-        split_fn: from a ``plot_util.Result`` to the title of its panel.
+        split_fn: function from a ``plot_util.Result`` to the title of its panel.
 
     Returns:
         the figure, and its axes, [panels, 1].

@@ -1,7 +1,7 @@
 """Trains an agent: ``python -m baselines.run --alg=ALG --env=ENV``.
 
-Finds ``learn()`` by the algorithm's name, builds the environment, trains, saves, plays.
-An algorithm is any folder ``<name>/<name>.py`` with a function ``learn``;
+Finds ``learn()`` by the algorithm's name, builds the environment, trains, saves and
+plays. An algorithm is any ``<name>/<name>.py`` with a function ``learn``;
 ``--alg=my_pkg.my_alg`` runs one from outside this package.
 """
 
@@ -34,7 +34,7 @@ from baselines.common.video import check_video
 from baselines.play import check_can_play, play
 from baselines.report import report
 
-EVAL_SEED = 5000  # added to the seed of a run
+EVAL_SEED = 5000  # added to a run's seed for its evaluations
 
 
 def main(argv=None):
@@ -47,8 +47,8 @@ def main(argv=None):
         The trained model.
 
     Raises:
-        SystemExit: after one line on stderr: status 2 for a mistake in ``argv``; 1 if
-            the model is trained, but part of the log could not be written.
+        SystemExit: after one line on stderr, with status 2 for a mistake in ``argv``,
+            or 1 if the model was trained but part of the log could not be written.
     """
     with contextlib.ExitStack() as stack:
         stack.enter_context(cli.one_line_errors())
@@ -61,7 +61,7 @@ def main(argv=None):
 
 
 def run(argv):
-    """Trains, saves and plays as ``argv`` says; returns the model."""
+    """Trains, saves and plays as ``argv`` says, and returns the model."""
     settings = parse(argv)
     if settings.play:
         check_can_play(settings.env_type)
@@ -84,16 +84,16 @@ def check_log() -> None:
 
 
 def get_env_type(args):
-    """Returns (type, id) of the environment that parsed arguments name.
+    """Returns the (type, id) of the environment named by parsed arguments.
 
     Args:
-        args: has ``env``, and ``env_type``, which is None if it is to be found.
+        args: has ``env``, and ``env_type``, which is None to have it detected.
     """
     return args.env_type or find_env_type(find_spec(args.env)), args.env
 
 
 def train(settings):
-    """Trains and saves a model as ``Settings`` say; returns it."""
+    """Trains and saves a model according to ``Settings``, and returns it."""
     with contextlib.ExitStack() as stack:
         if settings.training:
             config = settings.config
@@ -119,7 +119,7 @@ def train(settings):
 
 
 def make_train_env(settings):
-    """Returns the VecEnv of a run, which records videos if that is asked for."""
+    """Returns the VecEnv of a run, which records videos if the settings say so."""
     filmed = settings.training and settings.save_video_interval
     if filmed:
         check_video("video.mp4")
@@ -147,18 +147,18 @@ def make_train_env(settings):
 
 
 def make_eval_env(settings):
-    """Returns the VecEnv of evaluations during training, which a log may film."""
+    """Returns the VecEnv of evaluations in training, filmed if the log takes videos."""
     env = TrainedEnv(settings.spec, settings.env_type, settings.gamestate)
     num_env = min(settings.num_env, settings.learn_arguments["eval_episodes"])
-    # Other episodes than those trained on: seeds of environments go up from their own.
+    # Not the episodes trained on, whose seeds count up from the seed of the run.
     seed = (settings.seed + EVAL_SEED) % 2**32
     if logger.takes_videos():
         try:
             filmed = VecFilm(env.make(num_env, seed, "rgb_array"), env.steps_per_second)
-            filmed.reset()  # Only now it turns out whether they can be drawn.
+            filmed.reset()  # Only this shows whether they can be drawn.
             return filmed
         except (UserError, WorkerError) as error:
-            # Not to the log, which begins once learn() has accepted everything.
+            # Not to the log, which only begins once learn() has accepted everything.
             reason = str(error).splitlines()[-1]
             print(f"warning: evaluations are not filmed: {reason}", file=sys.stderr)
     return env.make(num_env, seed)
@@ -182,7 +182,7 @@ def write_report(folder) -> None:
 
 
 def print_next_steps(settings, model_path) -> None:
-    """Prints where things are, and those commands to continue that can work."""
+    """Prints where the files are, and those commands to continue that can work."""
     python = shlex.quote(sys.executable)
     place = shlex.join([logger.get_dir(), *foreign_code(settings.config)])
     resume = resume_command(logger.get_dir(), settings.config)
@@ -199,15 +199,15 @@ def print_next_steps(settings, model_path) -> None:
 
 
 def command_of_model(command, model_path) -> str:
-    """Returns a run's command with the model to load, and without its other paths."""
+    """Returns a run's command, with the model to load but without its other paths."""
     words, kept = iter(shlex.split(command)), []
     left_out = ("--load_path", "--save_path", "--log_path", "--num_timesteps")
     for word in words:
         if word in left_out:
-            next(words, None)  # The value is a word of its own.
+            next(words, None)  # Its value is the next word.
         elif word.split("=")[0] not in (*left_out, "--overwrite", "--play"):
             kept.append(word)
-    # The interpreter that has this package, which "python" may not be.
+    # The interpreter that has this package; "python" may be another one.
     return shlex.join([sys.executable, *kept[1:], f"--load_path={model_path}"])
 
 

@@ -1,4 +1,4 @@
-"""Lists runs and how far each is: ``python -m baselines.runs DIR``."""
+"""Lists runs and their progress: ``python -m baselines.runs DIR``."""
 
 import json as json_text
 from typing import Annotated
@@ -8,19 +8,19 @@ from baselines.common.curves import try_runs
 from baselines.common.errors import one_line
 from baselines.common.run_folder import describe_run
 
-NUMBERS = "seed", "agent steps", "last", "best"  # aligned to the right
+NUMBERS = "seed", "agent steps", "last", "best"  # columns aligned to the right
 
 
 def list_runs(
     folder: Annotated[str, "folder that contains log folders, or a log folder"],
     json: Annotated[bool, "whether to print a JSON list of objects"] = False,
 ):
-    """Prints a line for each log folder at or below a folder.
+    """Prints one line for each log folder at or below a folder.
 
     Last and best are mean returns of 100 episodes. A run is running while a process
-    writes to its folder; finished runs have their model, resumable ones have
-    checkpoints for --resume, and those that stopped have neither. Log folders that are
-    damaged are named on stderr, after the others, and the exit status is 1.
+    writes to its folder. Otherwise it is finished if it has its model, resumable if it
+    has checkpoints for --resume, and stopped if it has neither. Damaged log folders are
+    named on stderr after the others, and the exit status is then 1.
     """
     results, errors = try_runs(folder)
     if not results:
@@ -50,7 +50,7 @@ def list_runs(
 
 
 def align(rows) -> str:
-    """Returns a table of dicts of text, with the names of the columns above."""
+    """Returns rows, which are dicts of text, as a table under the columns' names."""
     columns = []
     for name in rows[0]:
         cells = [name, *(one_line(row[name]) for row in rows)]
@@ -61,7 +61,7 @@ def align(rows) -> str:
 
 
 def main(argv=None):
-    """Does what the command line says."""
+    """Runs the command line."""
     return cli.command(list_runs, argv)
 
 

@@ -19,7 +19,7 @@ from baselines.common.updates import Step, make_update
 
 
 def a2c_loss(params, values, actions, advantages, returns, *, distribution, c_v, c_e):
-    """Returns the loss of a batch and its parts.
+    """Returns the loss of a batch and a dict of metrics.
 
     L = mean[A · -log π(a|s)] - c_e mean[H(π)] + c_v mean[(v - R)²]
 
@@ -29,10 +29,10 @@ def a2c_loss(params, values, actions, advantages, returns, *, distribution, c_v,
         params: [B, P] parameters of π(·|s)
         values: [B] v(s)
         actions: [B, ...]
-        advantages: [B], constants: R minus the value at the time of acting
+        advantages: [B] R minus the value at the time of acting, as constants
         returns: [B] R
-        distribution: what ``params`` are parameters of
-        c_v, c_e: weights of value loss and entropy
+        distribution: the one that ``params`` parameterise
+        c_v, c_e: weights of the value loss and the entropy
     """
     policy_loss = ops.mean(advantages * distribution.neglogp(params, actions))
     entropy = ops.mean(distribution.entropy(params))
@@ -103,7 +103,7 @@ def learn(
             rollout = runner.run()
             run.add_episodes(rollout.episodes)
             returns = n_step(rollout.rewards, rollout.dones, rollout.next_values, gamma)
-            # As OpenAI Baselines has it: the rate of the batch's last agent step.
+            # As in OpenAI Baselines, the rate at the batch's last agent step.
             learning_rate = lr((num_timesteps - 1) / total_timesteps)
             metrics = update(
                 np.float32(learning_rate),

@@ -1,28 +1,28 @@
-"""What a kind of environment changes in the defaults of ``learn()``.
+"""Defaults of ``learn()`` that depend on the kind of environment.
 
-A function for each environment type. The key ``env`` holds what the algorithm needs of
-the environment; all others are arguments of ``learn()`` or of the network.
+There is one function per environment type. The key ``env`` holds settings of the
+environment itself; all other keys are arguments of ``learn()`` or of the network.
 """
 
 
 def atari():
     return dict(
-        # 16 actors, as in Mnih et al. 2016. OpenAI Baselines took one for each
-        # core, so that its results depended on the machine.
+        # 16 actors, as in Mnih et al. 2016. OpenAI Baselines used one per core, so
+        # its results depended on the machine.
         env=dict(num_env=16),
     )
 
 
 def mujoco():
-    # OpenAI Baselines normalised them by a wrapper, for every algorithm.
+    # OpenAI Baselines normalised both in a wrapper, for every algorithm.
     return dict(env=dict(normalize_rewards=True), normalize_observations=True)
 
 
 def retro():
-    # OpenAI Baselines had one environment for each core here as well.
+    # OpenAI Baselines used one environment per core here as well.
     return atari()
 
 
 def small():
-    """Settings for tests: short updates, and rows often."""
+    """Settings for tests: short updates and frequent rows."""
     return dict(nsteps=4, log_interval=20)

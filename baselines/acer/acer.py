@@ -22,7 +22,7 @@ from baselines.common.sequence_replay import make_sequence_memory, values_at_lim
 from baselines.common.trust_region import limit_gradients
 from baselines.common.updates import Step, make_update, move_towards
 
-EPSILON = 1e-6  # added to probabilities that something is divided by
+EPSILON = 1e-6  # added to denominators
 
 
 def acer_loss(
@@ -41,29 +41,29 @@ def acer_loss(
     c_e,
     delta,
 ):
-    """Returns the loss of sequences and its parts.
+    """Returns the loss of a batch of sequences and a dict of metrics.
 
     L = L_π - c_e mean[H(π)] + c_q mean[½ (q(a) - Q)²]
     L_π = -mean[min(c, ρ(a)) (Q - v) log π(a)
                 + Σ_b max(0, 1 - c / ρ(b)) π(b) (q(b) - v) log π(b)]
 
-    with Q from ``retrace``, v = Σ_b π(b) q(b) and ρ = π / μ; factors of logarithms are
-    constants. The gradient of the first two terms of L with respect to π is limited
-    along that of KL(average || π). Wang et al. 2017, equations 9 to 13.
+    with Q from ``retrace``, v = Σ_b π(b) q(b) and ρ = π / μ; the factors of the
+    logarithms are constants. The gradient of the first two terms of L with respect to π
+    is limited along that of KL(average || π). Wang et al. 2017, equations 9 to 13.
 
     Args:
-        logits: [T + 1, N, A] of π, the last after the last step
+        logits: [T + 1, N, A] of π; the last are for the state after the last step
         action_values: [T + 1, N, A] q
         average_logits: [T, N, A] of the average policy
         actions: [T, N], from 0
-        probabilities: [T, N, A] μ of all actions, when these were drawn
+        probabilities: [T, N, A] μ of all actions, at the time of acting
         rewards: [T, N]
         dones: [T, N] bool
-        limit_values: [T, N] v after an episode that a time limit ended, 0 elsewhere
+        limit_values: [T, N] v after an episode that ended at a time limit, 0 elsewhere
         gamma: discount of one agent step
-        c: where ratios are truncated
-        c_q, c_e: weights of action values and entropy
-        delta: limit of the gradient; infinite for none
+        c: limit at which importance ratios are truncated
+        c_q, c_e: weights of the action values' loss and the entropy
+        delta: limit on the gradient's product with that of KL; infinite for none
     """
     values = ops.sum(ops.softmax(logits) * action_values, axis=-1)
     next_values = ops.where(dones, limit_values, values[1:])
@@ -83,7 +83,7 @@ def acer_loss(
     q_loss = 0.5 * ops.mean(ops.square(q_taken - targets))
     gradients = weights / (pi + EPSILON) - c_e * (1.0 + log_pi)
     limited = limit_gradients(gradients, -average_pi / (pi + EPSILON), delta)
-    # What has them as its gradient with respect to π.
+    # A loss whose negative gradient with respect to π is the limited one.
     loss = -ops.mean(ops.sum(ops.stop_gradient(limited) * pi, axis=-1))
     kl = ops.sum(average_pi * (ops.log_softmax(average_logits) - log_pi), axis=-1)
     return loss + c_q * q_loss, {
@@ -188,7 +188,7 @@ def learn(
             rate = np.float32(lr(run.previous_timesteps / total_timesteps))
             metrics = train(rate, memory.newest(nsteps))
             if num_timesteps >= replay_start:
-                # All ranks have to make as many updates.
+                # All ranks have to make the same number of updates.
                 for _ in range(mpi.broadcast(memory.rng.poisson(replay_ratio))):
                     train(rate, memory.sample_sequences(nsteps))
             values = metrics.pop("q_taken"), metrics.pop("targets")

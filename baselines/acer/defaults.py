@@ -1,17 +1,17 @@
-"""What a kind of environment changes in the defaults of ``learn()``.
+"""Defaults of ``learn()`` that depend on the kind of environment.
 
-A function for each environment type. The key ``env`` holds what the algorithm needs of
-the environment; all others are arguments of ``learn()`` or of the network.
+There is one function per environment type. The key ``env`` holds settings of the
+environment itself; all other keys are arguments of ``learn()`` or of the network.
 """
 
 
 def atari():
     return dict(
-        # The paper's 16 actors. OpenAI Baselines took one for each core, so that its
-        # results depended on the machine.
+        # The paper's 16 actors. OpenAI Baselines used one per core, so its results
+        # depended on the machine.
         env=dict(num_env=16),
         lrschedule="constant",  # As in OpenAI Baselines.
-        # As dqn. The paper's 50,000 for each actor would take 5.6 GB.
+        # As in dqn. The paper's 50,000 per actor would take 5.6 GB.
         buffer_size=100_000,
     )
 
@@ -21,12 +21,12 @@ def retro():
 
 
 def classic_control():
-    # Tried on CartPole-v1: three seeds balance it for 500 steps after 30,000.
+    # Tried on CartPole-v1: after 30,000 steps, three seeds balance it for 500 steps.
     return dict(env=dict(num_env=2), lr=5e-3, replay_start=1000)
 
 
 def small():
-    """Settings for tests: short updates, and rows often."""
+    """Settings for tests: short updates and frequent rows."""
     return dict(
         nsteps=8, replay_start=100, replay_ratio=2, buffer_size=1000, log_interval=20
     )

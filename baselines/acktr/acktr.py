@@ -17,11 +17,11 @@ from baselines.common.returns import explained_variance, n_step
 from baselines.common.runners import Runner, flatten
 from baselines.common.schedules import check_lrschedule, make_schedule
 
-FISHER_STRIDE = 5  # time steps from one in the Fisher matrix to the next
+FISHER_STRIDE = 5  # the Fisher matrix uses every fifth time step
 
 
 def acktr_loss(params, values, actions, advantages, returns, *, distribution, c_v, c_e):
-    """Returns the loss of a batch and its parts, which are A2C's.
+    """Returns the loss of a batch and a dict of metrics, both the same as A2C's.
 
     L = mean[A · -log π(a|s)] - c_e mean[H(π)] + c_v mean[(v - R)²]
 
@@ -29,10 +29,10 @@ def acktr_loss(params, values, actions, advantages, returns, *, distribution, c_
         params: [B, P] parameters of π(·|s)
         values: [B] v(s)
         actions: [B, ...]
-        advantages: [B], constants: R minus the value at the time of acting
+        advantages: [B] R minus the value at the time of acting, as constants
         returns: [B] R
-        distribution: what ``params`` are parameters of
-        c_v, c_e: weights of value loss and entropy
+        distribution: the one that ``params`` parameterise
+        c_v, c_e: weights of the value loss and the entropy
     """
     policy_loss = ops.mean(advantages * distribution.neglogp(params, actions))
     entropy = ops.mean(distribution.entropy(params))
@@ -49,16 +49,16 @@ def log_likelihood(params, values, actions, noise, *, distribution, c_f):
 
     log p = Σ log π(a|s) - c_f (v - y)²   with   y = v + noise, constants
 
-    Wu et al. 2017, section 3.1: the policy's output and the value, a Gaussian's mean,
-    are independent.
+    As in Wu et al. 2017, section 3.1, the policy's output and the value (the mean of a
+    Gaussian) are independent.
 
     Args:
         params: [B, P] parameters of π(·|s)
         values: [B] v(s)
         actions: [B, ...] drawn from π(·|s)
         noise: [B] standard normal
-        distribution: what ``params`` are parameters of
-        c_f: weight of the value, ½ for a deviation of 1
+        distribution: the one that ``params`` parameterise
+        c_f: weight of the value term, ½ for a standard deviation of 1
     """
     targets = ops.stop_gradient(values) + noise
     value_term = c_f * ops.square(values - targets)

@@ -1,7 +1,7 @@
-"""What a kind of environment changes in the defaults of ``learn()``.
+"""Defaults of ``learn()`` that depend on the kind of environment.
 
-A function for each environment type. The key ``env`` holds what the algorithm needs of
-the environment; all others are arguments of ``learn()`` or of the network.
+There is one function per environment type. The key ``env`` holds settings of the
+environment itself; all other keys are arguments of ``learn()`` or of the network.
 """
 
 
@@ -11,7 +11,7 @@ def atari():
 
 
 def retro():
-    return atari()  # OpenAI Baselines had none.
+    return atari()  # OpenAI Baselines had no defaults for it.
 
 
 def mujoco():
@@ -26,10 +26,10 @@ def mujoco():
 
 
 def classic_control():
-    # OpenAI Baselines' test on CartPole had a value network of its own, too.
+    # OpenAI Baselines' test on CartPole had a separate value network, too.
     return dict(env=dict(num_env=8), nsteps=16, value_network="copy", lr=0.25)
 
 
 def small():
-    """Settings for tests: short updates, and rows often."""
+    """Settings for tests: short updates and frequent rows."""
     return dict(nsteps=4, log_interval=5)

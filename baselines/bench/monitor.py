@@ -25,26 +25,26 @@ from baselines.common.tables import parse_table, read_text
 
 
 class Monitor(gym.Wrapper):
-    """Records return, length and time of every episode.
+    """Records the return, length and time of every episode.
 
-    The result is put in ``info["episode"]`` of the last step and, where there
-    is a file name, appended to ``<filename>.monitor.csv``. The format is that
-    of OpenAI Baselines, which many tools read: a comment line of JSON, the
-    header ``r,l,t``, and a row an episode. A file that can no longer be written is left
-    out; from then on, results have a sentence ``lost`` that says why.
+    The result is put in ``info["episode"]`` of the last step and, if a file name is
+    given, appended to ``<filename>.monitor.csv``. The format is that of OpenAI
+    Baselines, which many tools read: a comment line of JSON, the header ``r,l,t``, and
+    one row per episode. If the file can no longer be written, recording goes on without
+    it, and from then on results have an entry ``lost``, a sentence that says why.
 
     Args:
         env: the environment; rewards are recorded as it returns them.
-        filename: path without ``.monitor.csv``, a folder for ``monitor.csv`` in
-            it, or None for no file. The file appears with the first reset.
-        allow_early_resets: whether ``reset`` may be called after an episode's first
-            step and before its end. The unfinished episode is then not recorded.
-        info_keywords: names in the last step's info to record as well.
+        filename: path without ``.monitor.csv``, a folder to write ``monitor.csv`` in,
+            or None for no file. The file is created at the first reset.
+        allow_early_resets: whether ``reset`` may be called between an episode's first
+            step and its end. The unfinished episode is then not recorded.
+        info_keywords: keys of the last step's info to record as well.
 
     Raises:
-        UserFileError: from ``reset``, if the file cannot be made.
-        RuntimeError: from ``step`` after the end of an episode, and from
-            ``reset`` before it if ``allow_early_resets`` is false.
+        UserFileError: from ``reset``, if the file cannot be created.
+        RuntimeError: from ``step`` after the end of an episode, and from ``reset``
+            during an episode if ``allow_early_resets`` is false.
     """
 
     EXT = "monitor.csv"
@@ -95,7 +95,7 @@ class Monitor(gym.Wrapper):
         return obs, reward, terminated, truncated, info
 
     def get_state(self) -> dict:
-        """Returns the episode so far, the time, and the size of the file."""
+        """Returns the episode so far, the elapsed time, and the size of the file."""
         return {
             "seconds": time.time() - self.t_start,
             "return": self.episode_return,
@@ -107,7 +107,7 @@ class Monitor(gym.Wrapper):
     def set_state(self, state) -> None:
         """Restores an episode, and truncates the file to its size at that time.
 
-        The time between the two processes is in no ``t``.
+        ``t`` does not count the time between the two processes.
         """
         expected = {"seconds": 0.0, "return": 0.0, "length": 0, "needs_reset": False}
         check_like(state, {**expected, "file": ...})
@@ -140,14 +140,14 @@ def episode_result(episode_return, length, t_start) -> dict:
 
 
 class ResultsWriter:
-    """Writes a ``monitor.csv`` file, of one environment or of a VecEnv.
+    """Writes a ``monitor.csv`` file for one environment or for a VecEnv.
 
     Attributes:
-        lost: a sentence that says why it is no longer written; None if it is.
+        lost: a sentence that says why the file is no longer written; None if it is.
     """
 
     def __init__(self, filename, header, extra_keys=()):
-        # The logger's folder may be yet to be made.
+        # The logger's folder may not exist yet.
         if os.path.isdir(filename) or filename == logger.get_dir():
             filename = os.path.join(filename, Monitor.EXT)
         elif not filename.endswith(Monitor.EXT):
@@ -157,13 +157,13 @@ class ResultsWriter:
         self.keys = ("r", "l", "t", *extra_keys)
         self.file = self.lost = None
         self.size = None  # at the last get_state(); None if there is no file
-        self.continues = False  # whether the file is of an earlier process
+        self.continues = False  # whether an earlier process began the file
 
     def open(self):
-        """Creates the file, folders included, unless it is open already, or lost.
+        """Creates the file and its folders, unless it is already open or lost.
 
         Raises:
-            UserFileError: if it is there and of a run, or cannot be made.
+            UserFileError: if the file exists and belongs to a run, or cannot be made.
         """
         if self.file or self.lost:
             return
@@ -180,10 +180,10 @@ class ResultsWriter:
             self.file.flush()
 
     def write_row(self, row):
-        """Writes the result of an episode; adds ``lost`` to it if that is impossible.
+        """Writes the result of an episode, or adds ``lost`` to it if that fails.
 
         Raises:
-            FullDiskError: if there is no space.
+            FullDiskError: if there is no space left.
         """
         self.open()
         if not self.lost:
@@ -208,7 +208,7 @@ class ResultsWriter:
     def set_state(self, state) -> None:
         """Opens the file of an earlier process, truncated to its size at that time.
 
-        If it was lost and is gone, it begins anew.
+        A file that was lost and no longer exists is created again.
 
         Raises:
             UserFileError: if the file is missing or shorter than that.
@@ -225,10 +225,10 @@ class ResultsWriter:
         self.csv = csv.DictWriter(self.file, self.keys)
 
     def take_over(self):
-        """Opens the file of a process that died, without a row that is incomplete.
+        """Opens the file of a process that died, and drops an incomplete last row.
 
         Returns:
-            the time that its ``t`` counts from, which is later than in the header if
+            the time from which its ``t`` counts, which is later than in the header if
             the run was resumed; None if there is no file with a row.
         """
         self.continues = True
@@ -246,7 +246,7 @@ class ResultsWriter:
 
     def close(self):
         if self.file:
-            # What cannot be written was reported before.
+            # What cannot be written has been reported before.
             with contextlib.suppress(OSError):
                 self.file.close()
             self.file = None
@@ -256,8 +256,8 @@ def load_results(folder) -> np.recarray:
     """Returns the episodes of all monitor files in a folder, as ``read_monitors`` does.
 
     Raises:
-        UserFileError: if there is none.
-        UserValueError: if one is not in their format.
+        UserFileError: if there are none.
+        UserValueError: if a file is not in their format.
     """
     pattern = os.path.join(glob.escape(os.fspath(folder)), f"*{Monitor.EXT}")
     if not (paths := sorted(glob.glob(pattern))):
@@ -269,12 +269,12 @@ def read_monitors(paths) -> np.recarray:
     """Returns the episodes of monitor files in the order in which they ended.
 
     Args:
-        paths: of files of this class, of OpenAI Baselines or of Stable-Baselines3.
+        paths: of files written by ``Monitor``, OpenAI Baselines or Stable-Baselines3.
 
     Returns:
         a record array with the columns ``r``, ``l``, ``t`` (seconds since the first
-        file was begun) and those of ``info_keywords``; its ``headers`` are the first
-        lines of the files.
+        file was begun) and those of ``info_keywords``; its ``headers`` are the JSON
+        values in the first lines of the files.
     """
     headers, tables = zip(*(read_monitor(path) for path in paths))
     names = dict.fromkeys(name for table in tables for name in table.dtype.names)

@@ -26,14 +26,14 @@ from baselines.common.updates import Step, make_update, move_towards
 
 
 def ddpg_targets(values, returns, discounts):
-    """Returns the targets of action values, [B], constants.
+    """Returns the targets of the action values, [B], as constants.
 
     R + γ^n Q(s', π(s')). Algorithm 1.
 
     Args:
         values: [B] Q(s', π(s')) of the target networks
         returns: [B] R, the discounted rewards of n steps
-        discounts: [B] γ^n, 0 where the episode had ended
+        discounts: [B] γ^n, 0 where the episode has ended
     """
     return ops.stop_gradient(returns + discounts * values)
 
@@ -91,7 +91,7 @@ def learn(
 ) -> ActorCritic:
     """Trains a deterministic policy by DDPG and returns it.
 
-    The environments step while the optimiser trains on what is in memory by then.
+    The environments step while the optimiser trains on what the memory holds so far.
     """
     pi = Deterministic(env.action_space)
     model, target = (

@@ -2,7 +2,7 @@ from typing import TYPE_CHECKING
 
 from baselines.common.lazy import learn_of
 
-if TYPE_CHECKING:  # what editors complete
+if TYPE_CHECKING:  # for completion in editors
     from baselines.deepq.deepq import learn as learn
     from baselines.deepq.deepq import load_act as load_act
     from baselines.deepq.deepq import wrap_atari_dqn as wrap_atari_dqn

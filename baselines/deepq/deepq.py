@@ -1,4 +1,4 @@
-"""DQN as OpenAI Baselines' deepq had it: double and dueling."""
+"""DQN as in OpenAI Baselines' deepq: double and dueling."""
 
 import baselines
 from baselines.common.algorithm import preset
@@ -8,7 +8,7 @@ learn = preset(dqn.learn, double_q=True, dueling=True)
 
 
 def load_act(path):
-    """Returns a saved model, a function of observations [N, ...] to actions [N].
+    """Returns a saved model, a function from observations [N, ...] to actions [N].
 
     Args:
         path: as in ``baselines.load``.
@@ -17,8 +17,8 @@ def load_act(path):
 
 
 def wrap_atari_dqn(env):
-    """Returns a game of ``make_atari`` with the observations of DQN, [84, 84, 4]."""
-    # Only here, because OpenCV and the emulator are for Atari only.
+    """Returns a ``make_atari`` game wrapped for DQN, with observations [84, 84, 4]."""
+    # Imported only here, because only Atari needs OpenCV and the emulator.
     from baselines.common.atari_wrappers import wrap_deepmind
 
     return wrap_deepmind(env, frame_stack=True)

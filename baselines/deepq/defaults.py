@@ -1,10 +1,10 @@
-"""What a kind of environment changes in the defaults of ``learn()``."""
+"""Defaults of ``learn()`` that depend on the kind of environment."""
 
 from baselines.dqn import defaults
 
 
 def atari():
-    # OpenAI Baselines' deepq/defaults.py, but for dqn's larger memory.
+    # OpenAI Baselines' deepq/defaults.py, except for dqn's larger memory.
     return dict(
         defaults.atari(),
         network="conv_only",

@@ -1,16 +1,16 @@
-"""What a kind of environment changes in the defaults of ``learn()``.
+"""Defaults of ``learn()`` that depend on the kind of environment.
 
-A function for each environment type. The key ``env`` holds what the algorithm needs of
-the environment; all others are arguments of ``learn()`` or of the network.
+There is one function per environment type. The key ``env`` holds settings of the
+environment itself; all other keys are arguments of ``learn()`` or of the network.
 """
 
 
 def atari():
     return dict(
-        # Eight play while one optimiser trains; updates to an agent step are the same.
+        # Eight play while one optimiser trains; updates per agent step stay the same.
         env=dict(num_env=8),
-        # Numbers of OpenAI Baselines' deepq/defaults.py, but for the memory, which is
-        # that of RL Baselines3 Zoo: ten times as large.
+        # The numbers of OpenAI Baselines' deepq/defaults.py, except for the memory: its
+        # size is RL Baselines3 Zoo's, ten times as large.
         buffer_size=100_000,
         learning_starts=10_000,
         lr=1e-4,
@@ -20,7 +20,7 @@ def atari():
         gamma=0.99,
         exploration_fraction=0.1,
         exploration_final_eps=0.01,
-        # The Nature network ends in 512 units of its own.
+        # The Nature network already ends in a layer of 512 units.
         hiddens=[],
         print_freq=10,
     )
@@ -31,5 +31,5 @@ def retro():
 
 
 def small():
-    """Settings for tests: short updates, and rows often."""
+    """Settings for tests: short updates and frequent rows."""
     return dict(learning_starts=100, buffer_size=1000, print_freq=5)

@@ -31,18 +31,18 @@ from baselines.common.updates import Step, make_update, move_towards
 
 
 def q_targets(outputs, chooser_outputs, returns, discounts, *, values):
-    """Returns the targets of the outputs for the actions taken, constants.
+    """Returns the targets of the outputs for the actions taken, as constants.
 
-    R + γ^n Q_target(s', argmax_a Q_chooser(s', a)). The chooser is the target itself
-    (Mnih et al. 2015), or the network that is trained: double Q-learning (van Hasselt
-    et al. 2016, equation 4).
+    R + γ^n Q_target(s', argmax_a Q_chooser(s', a)). The chooser is the target network
+    itself (Mnih et al. 2015) or, in double Q-learning, the network being trained (van
+    Hasselt et al. 2016, equation 4).
 
     Args:
         outputs: [B, actions, values.size] of the target network for s'
-        chooser_outputs: the same of the chooser
+        chooser_outputs: the same, of the chooser
         returns: [B] R, the discounted rewards of n steps
-        discounts: [B] γ^n, 0 where the episode had ended
-        values: what outputs mean, see ``common/values.py``
+        discounts: [B] γ^n, 0 where the episode has ended
+        values: what the outputs represent, see ``common/values.py``
     """
     best = ops.argmax(values.mean(chooser_outputs), axis=1)
     targets = values.targets(take_actions(outputs, best), returns, discounts)
@@ -50,13 +50,13 @@ def q_targets(outputs, chooser_outputs, returns, discounts, *, values):
 
 
 def dqn_loss(outputs, actions, targets, weights, *, values):
-    """Returns the loss of a batch and its parts.
+    """Returns the loss of a batch and a dict of metrics and priorities.
 
     Args:
         outputs: [B, actions, values.size]
         actions: [B], from 0
         targets: of the outputs for these actions, from ``q_targets``
-        weights: [B] of each sample
+        weights: [B] of the samples
         values: as in ``q_targets``
     """
     losses, priorities = values.losses(take_actions(outputs, actions), targets)
@@ -69,7 +69,7 @@ def dqn_loss(outputs, actions, targets, weights, *, values):
 
 
 def take_actions(outputs, actions):
-    """Returns [B, size] of outputs [B, actions, size]."""
+    """Returns [B, size], the outputs [B, actions, size] of the actions [B] taken."""
     return ops.take_along_axis(outputs, actions[:, None, None], axis=1)[:, 0]
 
 
@@ -151,9 +151,9 @@ def learn(
     ] = False,
     callback: arg.Callback = None,
 ) -> QFunction:
-    """Trains action values by DQN and returns them.
+    """Trains a Q-function by DQN and returns it.
 
-    The environments step while the optimiser trains on what is in memory by then.
+    The environments step while the optimiser trains on what the memory holds so far.
     """
     values, lr = values(), make_schedule(lr)
 
@@ -265,7 +265,7 @@ def learn(
     if total_timesteps:
         if checkpoint_freq and last_metrics.values:
             best.update_best(run.episodes)
-        # Which an evaluation that met stop_at has not seen.
+        # If an evaluation met stop_at, it was of the current weights: keep them.
         if not (run.stop and run.evaluation):
             best.restore()
         warn_if_no_row(run, print_freq)

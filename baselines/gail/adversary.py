@@ -1,4 +1,4 @@
-"""The adversary of GAIL: tells transitions of an expert from those of a policy."""
+"""The adversary of GAIL: distinguishes an expert's transitions from a policy's."""
 
 import keras
 import numpy as np
@@ -20,13 +20,13 @@ __getattr__ = names_of(__name__)
 
 
 def adversary_loss(logits, expert_logits, *, c_e):
-    """Returns what a step of the adversary lowers, and its parts.
+    """Returns the loss of the adversary and a dict of metrics.
 
     L = mean[-log(1 - D)] of the policy + mean[-log D] of the expert - c_e mean[H(D)]
 
     with D = sigmoid(logit), the probability that a transition is the expert's. Ho and
-    Ermon 2016, equation 17, where D is that it is the policy's. The entropy bonus is
-    OpenAI Baselines' addition.
+    Ermon 2016, equation 17, where D is the probability that it is the policy's. OpenAI
+    Baselines added the entropy bonus.
 
     Args:
         logits: [B] for transitions of the policy
@@ -47,7 +47,7 @@ def adversary_loss(logits, expert_logits, *, c_e):
 
 
 def imitation_rewards(logits):
-    """Returns -log(1 - D) = log(1 + exp(logit)), above 0, for logits [B] of D."""
+    """Returns rewards -log(1 - D) = log(1 + exp(logit)) > 0 for logits [B] of D."""
     return ops.softplus(logits)
 
 
@@ -59,7 +59,7 @@ class Adversary:
         expert: an ``Expert``.
         hidden_size: units in each of its two layers.
         c_e: weight of the entropy in its loss.
-        seed: of the generator that chooses what it is trained on.
+        seed: of the generator that draws the transitions it is trained on.
     """
 
     def __init__(self, observation_space, action_space, expert, hidden_size, c_e, seed):
@@ -74,7 +74,7 @@ class Adversary:
                 dense(1, gain=1.0),
             ]
         )
-        # Not the numbers of the policy, of memories and of players.
+        # Not the random numbers of the policy, of memories and of players.
         self.rng = np.random.default_rng([seed, 6])
         pair = [
             np.zeros((1, *space.shape), space.dtype)
@@ -98,20 +98,20 @@ class Adversary:
         self.saved = VariableState([*variables, *optimizer.variables])
 
     def logits(self, obs, acs):
-        """Returns logits [B] of D for raw observations and actions, [B, ...] both."""
+        """Returns logits [B] of D for raw observations and actions, both [B, ...]."""
         obs = self.normalizer(self.observation_vectors(obs))
         inputs = ops.concatenate([obs, self.action_vectors(acs)], axis=-1)
         return self.network(inputs)[:, 0]
 
     def train(self, obs, acs, steps, stepsize) -> dict:
-        """Makes steps of the optimiser, and returns the metrics of ``adversary_loss``.
+        """Takes optimiser steps and returns the mean metrics of ``adversary_loss``.
 
-        Each is on its share of the policy's transitions, and on as many of the expert.
-        All of both go into the statistics that normalise observations, before it.
+        Each step uses its share of the policy's transitions and the same number of the
+        expert's. First, the observations of both update the normalisation statistics.
 
         Args:
             obs, acs: [n, ...] of the policy.
-            steps: how many; above n, transitions are used again.
+            steps: number of optimiser steps; if more than n, transitions are reused.
             stepsize: learning rate.
         """
         shape = steps, max(1, len(obs) // steps)

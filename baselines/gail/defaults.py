@@ -1,4 +1,4 @@
-"""What a kind of environment changes in the defaults of ``learn()``."""
+"""Defaults of ``learn()`` that depend on the kind of environment."""
 
 from baselines.trpo import defaults
 

@@ -1,11 +1,11 @@
-"""Expert data: what an expert saw and did, in one ``.npz`` file without pickles.
+"""Expert data: observations and actions, in one ``.npz`` file without pickles.
 
     obs      [n, *observation shape], or [episodes, steps, *observation shape]
     acs      [n, *action shape], or [episodes, steps, *action shape]
-    ep_lens  [episodes] steps of each; not needed for episodes of equal length
-    ep_rets  [episodes] returns; not needed
+    ep_lens  [episodes] steps of each; optional, and implied by [episodes, steps, ...]
+    ep_rets  [episodes] returns; optional
 
-Transitions stand in the order in which they happened. The names are those of OpenAI
+Transitions are in the order in which they happened. The names are those of OpenAI
 Baselines.
 """
 
@@ -23,7 +23,7 @@ from baselines.common.machine import check_memory
 from baselines.common.saving.files import replace_file
 from baselines.common.vec_env import clip_actions
 
-# What NumPy raises for a file that is no archive of arrays, or a damaged one.
+# What NumPy raises for a file that is damaged or not an archive of arrays.
 DAMAGE = EOFError, KeyError, MemoryError, OSError, OverflowError, SyntaxError
 DAMAGE += TypeError, ValueError, zipfile.BadZipFile, zlib.error
 PICKLED = (
@@ -38,12 +38,12 @@ class Expert(NamedTuple):
 
     obs: np.ndarray  # [n, *observation shape], in the space's own dtype
     acs: np.ndarray  # [n, *action shape], clipped to a Box, in the space's own dtype
-    ep_lens: np.ndarray | None  # [episodes], None if they are not known
-    ep_rets: np.ndarray | None  # [episodes], None if they are not known
+    ep_lens: np.ndarray | None  # [episodes], None if unknown
+    ep_rets: np.ndarray | None  # [episodes], None if unknown
 
     @property
     def checksum(self) -> int:
-        """Of the transitions, so that a run is not resumed with others."""
+        """Identifies the transitions, so that a run is not resumed with others."""
         return zlib.crc32(self.acs.tobytes(), zlib.crc32(self.obs.tobytes()))
 
     def __str__(self):
@@ -68,17 +68,17 @@ def write_expert(path, expert) -> None:
 
 
 def read_expert(path, observation_space, action_space, episodes=None) -> Expert:
-    """Reads the file of an expert in an environment with these spaces.
+    """Reads a file of expert data for an environment with these spaces.
 
     Args:
         path: of the file.
         observation_space, action_space: of the environment.
-        episodes: how many of it, the first ones; None for all.
+        episodes: how many episodes to keep, from the first on; None for all.
 
     Raises:
         UserFileError: if it cannot be read.
-        UserValueError: if it is damaged, has pickles, has transitions of another
-            environment, fewer episodes, or more than memory can hold.
+        UserValueError: if it is damaged, contains pickles or transitions of another
+            environment, has too few episodes, or does not fit into memory.
     """
     path = os.path.expanduser(path)
     found = read_arrays(path)
@@ -90,7 +90,7 @@ def read_expert(path, observation_space, action_space, episodes=None) -> Expert:
 
 
 def read_arrays(path) -> dict:
-    """Returns those of the four arrays that a file has, by name."""
+    """Returns the arrays in a file by name; any of the four may be missing."""
     if not os.path.isfile(path):
         raise UserFileError(
             f"there is no expert data at {path}; python -m baselines.gail.record "
@@ -117,7 +117,7 @@ def read_arrays(path) -> dict:
 
 
 def check_transitions(found, observation_space, action_space) -> Expert:
-    """Returns an Expert; raises UserValueError unless arrays are of these spaces."""
+    """Returns an Expert; raises UserValueError unless the arrays fit these spaces."""
     for name in "obs", "acs":
         if not isinstance(found.get(name), np.ndarray):
             raise UserValueError(f"has no array {name!r}")
@@ -155,7 +155,7 @@ def check_samples(name, array, steps, space) -> np.ndarray:
         space: of the environment.
 
     Raises:
-        UserValueError: if they are no samples of it.
+        UserValueError: if they are not samples of it.
     """
     if array.shape != (*steps, *space.shape):
         raise UserValueError(
@@ -170,7 +170,7 @@ def check_samples(name, array, steps, space) -> np.ndarray:
     array = array.reshape(-1, *space.shape)
     if not isinstance(space, spaces.Box) and not all(map(space.contains, array)):
         raise UserValueError(f"has {name} that are not in {space}")
-    with np.errstate(over="ignore"):  # which is infinite then
+    with np.errstate(over="ignore"):  # infinite then, and refused below
         array = array.astype(space.dtype)
     if not np.isfinite(array).all():
         raise UserValueError(f"has {name} that are NaN or infinite")

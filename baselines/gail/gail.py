@@ -1,4 +1,4 @@
-"""Generative adversarial imitation learning (GAIL): trpo with rewards of an adversary.
+"""Generative adversarial imitation learning (GAIL): trpo with an adversary's rewards.
 
 Ho and Ermon 2016, "Generative Adversarial Imitation Learning".
 """
@@ -22,16 +22,16 @@ from baselines.gail.adversary import Adversary
 from baselines.gail.expert import read_expert
 from baselines.trpo import trpo
 
-CLONED = 128  # samples of a step of behaviour cloning, as in OpenAI Baselines
-CLONING_RATE = 3e-4  # its learning rate, from there too
-CLONING_STEPS = 1000  # of them in one compiled call
+CLONED = 128  # samples per step of behaviour cloning, as in OpenAI Baselines
+CLONING_RATE = 3e-4  # its learning rate, also from there
+CLONING_STEPS = 1000  # steps in one compiled call
 
 
 def cloning_loss(params, actions, *, distribution):
     """Returns mean[-log π(a|s)] of an expert's actions [B], and the same as a metric.
 
-    For a Gaussian, its gradient of the means is that of the squared error, divided by
-    the variance, which becomes that of the expert's actions around them.
+    For a Gaussian, the gradient with respect to the means is that of half the squared
+    error, divided by the variance, which becomes that of the actions around the means.
     """
     loss = ops.mean(distribution.neglogp(params, actions))
     return loss, {"cloning_loss": loss}
@@ -71,14 +71,14 @@ def adversary(
         arg.Count, arg.Needs("pretrained"), "optimiser steps of behaviour cloning"
     ] = 10_000,
 ):
-    """Rewards for what an adversary takes for the expert's."""
+    """Rewards from an adversary for transitions that it takes for the expert's."""
     if not run.total_timesteps:
         if pretrained and run.load_path is None:
             raise UserValueError(
                 "pretrained begins training, and total_timesteps is 0: give 1 for "
                 "behaviour cloning and one update"
             )
-        return environment(run, policy)  # The expert is for training alone.
+        return environment(run, policy)  # The expert is only for training.
     if pretrained and policy.initial_state is not None:
         raise UserValueError(
             "pretrained is for networks without a memory, as single transitions are "
@@ -105,13 +105,13 @@ def adversary(
 
 
 class ImitationRewards:
-    """Rewards for what an adversary takes for the expert's.
+    """Rewards from an adversary for transitions that it takes for the expert's.
 
     Args:
-        policy: whose rollouts they are for.
+        policy: the policy whose rollouts are rewarded.
         network: an ``Adversary``.
-        g_step: rollouts to each training of it, of which the first is one.
-        begin: function that a new run begins with.
+        g_step: rollouts per training of the network, which uses the first of them.
+        begin: function that is called when a new run begins.
         train: function of observations and actions [n, ...] that trains the adversary
             and returns metrics.
     """
@@ -128,7 +128,7 @@ class ImitationRewards:
             np.asarray(x).reshape(-1, *space.shape)
             for x, space in zip((rollout.obs, rollout.actions), self.spaces)
         )
-        # As the environment takes them; their bounds would give the policy away.
+        # As the environment takes them: values out of bounds would reveal the policy.
         acs = clip_actions(acs, self.spaces[1])
         rewards = np.asarray(self.network.rewards(obs, acs))
         if self.rollouts % self.g_step == 0:
@@ -152,13 +152,13 @@ class ImitationRewards:
 
 
 def clone(policy, expert, steps, rng) -> None:
-    """Trains a policy on the actions of an expert: behaviour cloning.
+    """Trains a policy on an expert's actions (behaviour cloning).
 
     Args:
         policy: a ``Policy`` without a recurrent state.
         expert: an ``Expert``.
-        steps: of Adam, each on 128 transitions.
-        rng: generator that chooses them.
+        steps: number of steps of Adam, each on 128 transitions.
+        rng: generator that draws the transitions.
     """
     policy.observe(expert.obs)
 

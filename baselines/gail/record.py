@@ -1,4 +1,4 @@
-"""Expert data of a trained model: ``python -m baselines.gail.record LOGDIR``."""
+"""Records a trained model as an expert: ``python -m baselines.gail.record LOGDIR``."""
 
 import os
 from typing import Annotated
@@ -32,7 +32,7 @@ def record(
     values: arg.ForeignValues = None,
     reward: arg.ForeignReward = None,
 ):
-    """Plays full episodes with a trained model and writes them for gail."""
+    """Plays full episodes with a trained model and writes them as expert data."""
     check_results(episodes, "episodes")
     trained_env = find_env(path, env)
     place = os.path.abspath(os.path.expanduser(path))
@@ -60,12 +60,12 @@ def record(
 
 
 class RecordingVecEnv(VecEnvWrapper):
-    """Keeps what its one environment showed, and the actions that it was given."""
+    """Keeps the observations of its one environment and the actions given to it."""
 
     def __init__(self, venv):
         super().__init__(venv)
         self.obs, self.acs = [], []
-        self.ends = [0]  # transitions at the end of each episode, or game of many lives
+        self.ends = [0]  # number of transitions at each end of an episode or whole game
 
     def reset(self):
         self.last_obs = super().reset()
@@ -83,14 +83,14 @@ class RecordingVecEnv(VecEnvWrapper):
         return self.last_obs, *others, infos
 
     def expert(self, results) -> Expert:
-        """Returns what was kept, of the episodes that have these results."""
+        """Returns the recorded episodes; ``results`` has the result of each."""
         returns = np.array([result["r"] for result in results])
         acs = np.array(self.acs, self.action_space.dtype)
         return Expert(np.stack(self.obs), acs, np.diff(self.ends), returns)
 
 
 def main(argv=None):
-    """Does what the command line says."""
+    """Runs the command line."""
     return cli.command(record, argv)
 
 

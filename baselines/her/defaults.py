@@ -1,4 +1,4 @@
-"""What a kind of environment changes in the defaults of ``learn()``."""
+"""Defaults of ``learn()`` that depend on the kind of environment."""
 
 from baselines.ddpg import defaults
 
@@ -15,5 +15,5 @@ def gymnasium_robotics():
 
 
 def small():
-    # The environments of contract tests have no goals, and some have images.
+    # The environments of the contract tests have no goals, and some have images.
     return dict(defaults.small(), replay_k=0, normalize_observations=False)

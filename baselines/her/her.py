@@ -1,15 +1,15 @@
-"""Hindsight experience replay on DDPG, as OpenAI Baselines' her had it.
+"""Hindsight experience replay on DDPG, as in OpenAI Baselines' her.
 
 Andrychowicz et al. 2017, "Hindsight Experience Replay"; Plappert et al. 2018,
-"Multi-Goal Reinforcement Learning". ``replay_k`` brings it to td3, sac and dqn.
+"Multi-Goal Reinforcement Learning". ``replay_k`` adds it to td3, sac and dqn.
 """
 
 from baselines.common.algorithm import preset
 from baselines.ddpg import ddpg
 
 # The numbers of OpenAI Baselines' her/experiment/config.py for episodes of 50 steps: in
-# a cycle, two environments play an episode, and 40 optimiser steps follow. It moved the
-# target once a cycle, by 0.05.
+# each cycle, two environments play an episode each, and 40 optimiser steps follow. It
+# moved the target network once per cycle, by 0.05.
 learn = preset(
     ddpg.learn,
     replay_k=4,

@@ -1,11 +1,11 @@
-"""What a kind of environment changes in the defaults of ``learn()``.
+"""Defaults of ``learn()`` that depend on the kind of environment.
 
-The numbers of OpenAI Baselines' scripts, which had one environment in each MPI rank.
+The numbers are from OpenAI Baselines' scripts, with one environment per MPI rank.
 """
 
 
 def atari():
-    # ppo1/run_atari.py, which ran in 8 ranks.
+    # ppo1/run_atari.py, which ran on 8 ranks.
     return dict(
         timesteps_per_actorbatch=256,
         entcoeff=0.01,
@@ -16,11 +16,11 @@ def atari():
 
 
 def retro():
-    return atari()  # OpenAI Baselines had none; as in its ppo2.
+    return atari()  # OpenAI Baselines had none; its ppo2 used atari's.
 
 
 def mujoco():
-    # ppo1/run_mujoco.py; its MlpPolicy normalised observations, and nothing rewards.
+    # ppo1/run_mujoco.py; its MlpPolicy normalised observations, but not rewards.
     return dict(value_network="copy", normalize_observations=True, schedule="linear")
 
 
@@ -37,7 +37,7 @@ def gymnasium_robotics():
 
 
 def small():
-    """Settings for tests: short updates of one to four environments, and rows often."""
+    """Settings for tests: short updates of 1 to 4 environments and frequent rows."""
     return dict(
         timesteps_per_actorbatch=12,
         optim_batchsize=6,

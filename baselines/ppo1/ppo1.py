@@ -1,4 +1,4 @@
-"""PPO by the arguments that OpenAI Baselines' ppo1 had, trained as ppo2 is."""
+"""PPO with the arguments of OpenAI Baselines' ppo1, trained as in ppo2."""
 
 import math
 from typing import Annotated
@@ -49,7 +49,7 @@ def learn(
     """Trains a policy by PPO and returns it."""
     nsteps = math.ceil(timesteps_per_actorbatch / env.num_envs)
     num_samples = env.num_envs * nsteps
-    # A model that is only loaded has no environments to fit.
+    # For a model that is only loaded, the environments do not matter.
     if total_timesteps and num_samples % optim_batchsize:
         raise UserValueError(
             f"optim_batchsize has to divide {num_samples} (timesteps_per_actorbatch "

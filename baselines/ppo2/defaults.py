@@ -1,7 +1,7 @@
-"""What a kind of environment changes in the defaults of ``learn()``.
+"""Defaults of ``learn()`` that depend on the kind of environment.
 
-A function for each environment type. The key ``env`` holds what the algorithm needs of
-the environment; all others are arguments of ``learn()`` or of the network.
+There is one function per environment type. The key ``env`` holds settings of the
+environment itself; all other keys are arguments of ``learn()`` or of the network.
 """
 
 
@@ -16,8 +16,8 @@ def atari():
         gamma=0.99,
         ent_coef=0.01,
         lr="linear:2.5e-4",
-        # Constant in OpenAI Baselines since February 2019. The paper, and both of
-        # its published benchmarks, let it fall: cliprange=linear:0.1.
+        # Constant in OpenAI Baselines since February 2019; decreasing in the paper
+        # and in both of its published benchmarks: cliprange=linear:0.1.
         cliprange=0.1,
         log_interval=1,
     )
@@ -28,7 +28,7 @@ def retro():
 
 
 def mujoco():
-    # OpenAI Baselines' ppo2/defaults.py. It normalised both by a wrapper.
+    # OpenAI Baselines' ppo2/defaults.py; its wrapper normalised both.
     return dict(
         env=dict(normalize_rewards=True),
         normalize_observations=True,
@@ -78,5 +78,5 @@ def box2d():
 
 
 def small():
-    """Settings for tests: short updates, and rows often."""
+    """Settings for tests: short updates and frequent rows."""
     return dict(nsteps=4, nminibatches=2, noptepochs=2, log_interval=20)

@@ -35,14 +35,14 @@ def ppo2_loss(
     c_e,
     clip_values=True,
 ):
-    """Returns the loss of a minibatch and its parts.
+    """Returns the loss of a minibatch and a dict of metrics.
 
     L = mean[max(-A r, -A clip(r, 1 - ε, 1 + ε))] - c_e mean[H(π)]
         + c_v ½ mean[max((v - R)², (v_old + clip(v - v_old, -ε, ε) - R)²)]
 
     with the ratio r = π(a|s) / π_old(a|s) and A normalised over the minibatch.
-    Schulman et al. 2017, equations 7 and 9. The clipped value loss is OpenAI
-    Baselines' addition.
+    Schulman et al. 2017, equations 7 and 9. OpenAI Baselines added the clipped value
+    loss.
 
     Args:
         params: [B, P] parameters of π(·|s)
@@ -53,8 +53,8 @@ def ppo2_loss(
         advantages: [B], constants
         returns: [B] R, constants
         cliprange: ε
-        distribution: what ``params`` are parameters of
-        c_v, c_e: weights of value loss and entropy
+        distribution: the one that ``params`` parameterise
+        c_v, c_e: weights of the value loss and the entropy
         clip_values: False for c_v ½ mean[(v - R)²]
     """
     advantages = advantages - ops.mean(advantages)
@@ -124,15 +124,15 @@ def learn(
         value_network,
         normalize_observations,
         seed=seed,
-        # Another module if that calls this function by other names of arguments.
+        # Another module, such as ppo1, if its learn() calls this function.
         algorithm=run.learn.__module__,
     )
     run.load(policy)
     lr, cliprange = make_schedule(lr), make_schedule(cliprange)
     recurrent = policy.initial_state is not None
-    # What minibatches are drawn from: whole sequences if there is a state.
+    # Minibatches are drawn from samples, or from whole sequences if recurrent.
     num_samples = env.num_envs if recurrent else env.num_envs * nsteps
-    # A model that is only loaded has no environments to fit.
+    # For a model that is only loaded, the environments do not matter.
     if total_timesteps and num_samples % nminibatches:
         samples = f"num_env {env.num_envs} x nsteps {nsteps}"
         if recurrent:

@@ -2,7 +2,7 @@ from typing import TYPE_CHECKING
 
 from baselines.common.lazy import learn_of
 
-if TYPE_CHECKING:  # what editors complete
+if TYPE_CHECKING:  # for completion in editors
     from baselines.rainbow.rainbow import learn as learn
 
 __getattr__, __dir__ = learn_of(__name__)

@@ -1,15 +1,15 @@
-"""What a kind of environment changes in the defaults of ``learn()``."""
+"""Defaults of ``learn()`` that depend on the kind of environment."""
 
 from baselines.dqn import defaults
 
 
 def atari():
     # Numbers for runs below a million agent steps. Those of Hessel et al. 2018, table
-    # 1, are for 50 million: with them nothing was learned on Pong in 300,000. The
-    # paper's streams of 512 units begin at the convolutions; these stand behind the
-    # Nature network's dense layer, which they share.
+    # 1, are for 50 million: with them, nothing was learned on Pong in 300,000. The
+    # paper's streams of 512 units begin at the convolutions; these follow the Nature
+    # network's dense layer, which they share.
     settings = dict(defaults.atari(), lr=2.5e-4, hiddens=[256])
-    del settings["exploration_final_eps"]  # Noise on the weights explores.
+    del settings["exploration_final_eps"]  # Exploration is by noise on the weights.
     return settings
 
 

@@ -1,4 +1,4 @@
-"""Rainbow: all extensions of DQN together.
+"""Rainbow: all extensions of DQN combined.
 
 Hessel et al. 2018, "Rainbow: Combining Improvements in Deep Reinforcement Learning".
 """

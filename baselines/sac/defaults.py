@@ -1,14 +1,14 @@
-"""What a kind of environment changes in the defaults of ``learn()``.
+"""Defaults of ``learn()`` that depend on the kind of environment.
 
-A function for each environment type. The key ``env`` holds what the algorithm needs of
-the environment; all others are arguments of ``learn()`` or of the network.
+There is one function per environment type. The key ``env`` holds settings of the
+environment itself; all other keys are arguments of ``learn()`` or of the network.
 """
 
 
 def mujoco():
-    # Haarnoja et al. 2018, table 1. Random actions at first as in the authors' code.
+    # Haarnoja et al. 2018, table 1. Initial random actions as in the authors' code.
     return dict(
-        # Four play while one optimiser trains; updates to an agent step are the same.
+        # Four play while one optimiser trains; updates per agent step stay the same.
         env=dict(num_env=4),
         network="mlp",
         num_layers=2,
@@ -24,5 +24,5 @@ def classic_control():
 
 
 def small():
-    """Settings for tests: short updates, and rows often."""
+    """Settings for tests: short updates and frequent rows."""
     return dict(learning_starts=100, buffer_size=1000, batch_size=32, print_freq=1)

@@ -29,17 +29,17 @@ from baselines.common.updates import Step, make_update, move_towards
 
 
 def sac_targets(values, neglogps, alpha, returns, discounts):
-    """Returns the targets of action values, [B], constants.
+    """Returns the targets of the action values, [B], as constants.
 
     R + γ^n (min_i Q_i(s', a') - α log π(a'|s')), with a' drawn from π. Equations 5 and
-    6, where the entropies of the steps within R are left out.
+    6, without the entropies of the steps within R.
 
     Args:
         values: [critics, B] Q(s', a') of the target critics
         neglogps: [B] -log π(a'|s')
         alpha: α, the temperature
         returns: [B] R, the discounted rewards of n steps
-        discounts: [B] γ^n, 0 where the episode had ended
+        discounts: [B] γ^n, 0 where the episode has ended
     """
     soft = ops.min(values, axis=0) + alpha * neglogps
     return ops.stop_gradient(returns + discounts * soft)
@@ -79,7 +79,7 @@ def learn(
 ) -> ActorCritic:
     """Trains a stochastic policy by SAC and returns it.
 
-    The environments step while the optimiser trains on what is in memory by then.
+    The environments step while the optimiser trains on what the memory holds so far.
     """
     pi, lr = SquashedGaussian(env.action_space), make_schedule(lr)
 
@@ -102,7 +102,7 @@ def learn(
     if ent_coef is not None:
         log_alpha.assign(math.log(ent_coef))
     if target_entropy is None:
-        # -1 for each action in half widths, as if the space were from -1 to 1.
+        # -1 per action, in half widths: as if each ranged from -1 to 1.
         target_entropy = float(np.sum(np.log(pi.half_width) - 1))
 
     def sample(obs, noise):
@@ -127,7 +127,7 @@ def learn(
         alpha, entropy = ops.stop_gradient(ops.exp(log_alpha)), ops.mean(neglogps)
         loss = -ops.mean(values) - alpha * entropy
         metrics = {"policy_loss": loss, "policy_entropy": entropy, "alpha": alpha}
-        # In the same step, as it does not depend on the policy's variables.
+        # With the temperature's loss, which has no gradient for the policy.
         return loss + log_alpha * ops.stop_gradient(entropy - target_entropy), metrics
 
     learned = [] if ent_coef is not None else [log_alpha]

@@ -30,14 +30,14 @@ from baselines.common.updates import Step, make_update, move_towards
 
 
 def td3_targets(values, returns, discounts):
-    """Returns the targets of action values, [B], constants.
+    """Returns the targets of the action values, [B], as constants.
 
     R + γ^n min_i Q_i(s', a'). Equation 10.
 
     Args:
         values: [critics, B] Q(s', a') of the target critics
         returns: [B] R, the discounted rewards of n steps
-        discounts: [B] γ^n, 0 where the episode had ended
+        discounts: [B] γ^n, 0 where the episode has ended
     """
     return ops.stop_gradient(returns + discounts * ops.min(values, axis=0))
 
@@ -78,7 +78,7 @@ def learn(
 ) -> ActorCritic:
     """Trains a deterministic policy by TD3 and returns it.
 
-    The environments step while the optimiser trains on what is in memory by then.
+    The environments step while the optimiser trains on what the memory holds so far.
     """
     pi, lr = Deterministic(env.action_space), make_schedule(lr)
     model, target = (

@@ -1,12 +1,12 @@
-"""What a kind of environment changes in the defaults of ``learn()``.
+"""Defaults of ``learn()`` that depend on the kind of environment.
 
-A function for each environment type. The key ``env`` holds what the algorithm needs of
-the environment; all others are arguments of ``learn()`` or of the network.
+There is one function per environment type. The key ``env`` holds settings of the
+environment itself; all other keys are arguments of ``learn()`` or of the network.
 """
 
 
 def atari():
-    # OpenAI Baselines' trpo_mpi/defaults.py, with which it had one environment.
+    # OpenAI Baselines' trpo_mpi/defaults.py, which used one environment.
     return dict(
         env=dict(num_env=8),
         network="cnn_small",
@@ -22,7 +22,7 @@ def atari():
 
 
 def retro():
-    return atari()  # OpenAI Baselines had none; as in its ppo2.
+    return atari()  # OpenAI Baselines had none; its ppo2 used atari's.
 
 
 def mujoco():
@@ -70,7 +70,7 @@ def box2d():
 
 
 def small():
-    """Settings for tests: short updates, and rows often."""
+    """Settings for tests: short updates and frequent rows."""
     return dict(
         timesteps_per_batch=64, max_kl=0.01, cg_damping=0.1, vf_iters=2, log_interval=3
     )

@@ -21,18 +21,18 @@ from baselines.common.runners import Runner, Shuffler, flatten, minibatch
 from baselines.common.trust_region import make_trust_region_update
 from baselines.common.updates import Step, make_update
 
-MINIBATCH = 64  # samples of a step of the value function, as in OpenAI Baselines
+MINIBATCH = 64  # samples per step of the value function, as in OpenAI Baselines
 
 
 def trpo_loss(
     params, old_params, actions, old_neglogps, advantages, *, distribution, c_e
 ):
-    """Returns what a step of the policy lowers, and its parts.
+    """Returns the loss that a step of the policy lowers, and a dict of metrics.
 
     L = -mean[r A] - c_e mean[H(π)]   while   mean[KL(π_old || π)] stays below a limit
 
-    with the ratio r = π(a|s) / π_old(a|s). Schulman et al. 2015, equation 14. The
-    entropy bonus is OpenAI Baselines' addition.
+    with the ratio r = π(a|s) / π_old(a|s). Schulman et al. 2015, equation 14. OpenAI
+    Baselines added the entropy bonus.
 
     Args:
         params: [B, P] parameters of π(·|s)
@@ -40,7 +40,7 @@ def trpo_loss(
         actions: [B, ...]
         old_neglogps: [B] -log π_old(a|s), at the time of acting
         advantages: [B], constants
-        distribution: what ``params`` are parameters of
+        distribution: the one that ``params`` parameterise
         c_e: weight of the entropy
     """
     ratio = ops.exp(old_neglogps - distribution.neglogp(params, actions))
@@ -54,7 +54,7 @@ def trpo_loss(
 
 
 def standardize(advantages):
-    """Returns advantages less their mean over all ranks, divided by their deviation."""
+    """Returns the advantages standardised to mean 0 and deviation 1 over all ranks."""
     centred = advantages - mpi.mean(np.mean(advantages))
     variance = mpi.mean(np.mean(np.square(centred)))
     return centred / (np.sqrt(variance) + 1e-8)
@@ -111,7 +111,7 @@ def learn(
     nsteps = math.ceil(timesteps_per_batch / env.num_envs)
     num_samples = env.num_envs * nsteps
     num_minibatches = max(1, num_samples // MINIBATCH)
-    if policy.initial_state is not None:  # Minibatches are of whole sequences.
+    if policy.initial_state is not None:  # Minibatches hold whole sequences.
         num_samples = env.num_envs
         num_minibatches = min(num_minibatches, num_samples)
     what = f"an update of {vf_iters:,} epochs of {num_samples:,} samples"

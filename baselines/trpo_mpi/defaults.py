@@ -1,4 +1,4 @@
-"""What a kind of environment changes in the defaults of ``learn()``: as in trpo."""
+"""Defaults of ``learn()`` that depend on the kind of environment: as in trpo."""
 
 from baselines.trpo import defaults
 

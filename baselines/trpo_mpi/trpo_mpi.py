@@ -1,4 +1,4 @@
-"""TRPO by the name that OpenAI Baselines gave it."""
+"""TRPO under its name in OpenAI Baselines."""
 
 from baselines.common.algorithm import preset
 from baselines.trpo import trpo
