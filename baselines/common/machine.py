@@ -1,4 +1,4 @@
-"""What this machine has: free memory, instructions of its processor."""
+"""What this machine offers: free memory and processor instructions."""
 
 import contextlib
 import math
@@ -11,20 +11,20 @@ import numpy as np
 from baselines.common.amounts import memory
 from baselines.common.errors import UserValueError
 
-# As the kernel calls them: of x86 and of ARM.
+# The kernel's names for them, on x86 and on ARM.
 BFLOAT16_FLAGS = {"avx512_bf16", "amx_bf16", "bf16"}
 CPUINFO = "/proc/cpuinfo"
 
 
 def check_memory(what, needed, argument) -> None:
-    """Raises UserValueError if something does not fit into what memory is left.
+    """Raises UserValueError if something does not fit into the memory that is left.
 
-    It is called before that is made, so what was made earlier is not counted again.
+    Call it before the allocation; ``needed`` does not include earlier allocations.
 
     Args:
-        what: name of it, for the message.
-        needed: bytes that it takes at least.
-        argument: name of the argument to make smaller.
+        what: its name, for the message.
+        needed: the least number of bytes that it takes.
+        argument: name of the argument to reduce.
     """
     available = available_memory()
     if needed > available:
@@ -43,7 +43,7 @@ def available_memory(container=Path("/sys/fs/cgroup")) -> int:
     """Returns how many bytes this process can still allocate, approximately.
 
     Args:
-        container: folder of the kernel's files about a container's memory (cgroup v2).
+        container: folder with the kernel's files on a container's memory (cgroup v2).
     """
     try:
         with open("/proc/meminfo") as file:
@@ -64,7 +64,7 @@ def available_memory(container=Path("/sys/fs/cgroup")) -> int:
 
 
 def cpu_has_bfloat16(cpuinfo=CPUINFO) -> bool:
-    """Whether the processor multiplies numbers of bfloat16; False if that is unknown.
+    """Whether the processor multiplies bfloat16 natively; False if that is unknown.
 
     Args:
         cpuinfo: the kernel's file about the processor.
@@ -73,14 +73,14 @@ def cpu_has_bfloat16(cpuinfo=CPUINFO) -> bool:
 
 
 def bfloat16_flags(cpuinfo=CPUINFO) -> list:
-    """Returns the processor's instructions for bfloat16, as the kernel calls them."""
+    """Returns the processor's bfloat16 instructions, by the kernel's names."""
     with contextlib.suppress(OSError):
         return sorted(BFLOAT16_FLAGS.intersection(Path(cpuinfo).read_text().split()))
     return []
 
 
 def processor(cpuinfo=CPUINFO) -> str:
-    """Returns the processor's name and its instructions for bfloat16, if it has some.
+    """Returns the processor's name and its bfloat16 instructions, if any.
 
     Args:
         cpuinfo: the kernel's file about the processor.

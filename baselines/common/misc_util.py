@@ -1,4 +1,4 @@
-"""Seeds of global random generators."""
+"""Seeding of the global random generators."""
 
 import keras
 
@@ -11,8 +11,8 @@ __getattr__ = names_of(__name__)
 def set_global_seeds(seed) -> None:
     """Seeds the global generators of Python, NumPy and Keras; None changes nothing.
 
-    Each MPI rank has a seed of its own. ``learn()`` seeds what it draws from by its
-    argument ``seed``.
+    Each MPI rank gets its own seed. ``learn()`` does its own seeding, from its argument
+    ``seed``.
     """
     if seed is not None:
         keras.utils.set_random_seed(mpi.own_seed(seed))

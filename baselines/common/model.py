@@ -1,4 +1,4 @@
-"""What every model is: layers by name, saved and loaded together."""
+"""The base of every model: named layers that are saved and loaded together."""
 
 import numpy as np
 from gymnasium import spaces
@@ -28,7 +28,7 @@ FORMAT = 4  # of saved models
 
 
 class Model:
-    """Keras layers by name, in ``parts``, and a random generator for acting.
+    """Named Keras layers, in ``parts``, and a random generator for acting.
 
     Args:
         observation_space, action_space: of the environment.
@@ -36,25 +36,25 @@ class Model:
         algorithm: name of the module that trains it; saved with the model.
 
     Attributes:
-        arguments: of the ``learn()`` that trains it, as JSON values; saved with it.
+        arguments: those of the ``learn()`` that trains it, as JSON; saved with it.
     """
 
     def __init__(self, observation_space, action_space, seed, algorithm):
         self.observation_space = observation_space
         self.action_space = action_space
         self.algorithm = algorithm
-        # Not the numbers of the environment that has the same seed.
+        # A stream of its own: the environment is given the same seed.
         self.rng = np.random.default_rng(None if seed is None else [seed, 2])
         self.scale = make_scaling(observation_space)
         self.parts = {}
         self.arguments = None
 
     def make_variables(self, network, call) -> None:
-        """Makes the variables of all parts.
+        """Creates the variables of all parts.
 
         Args:
             network: name of the network, for the message.
-            call: a function of observations [1, *observation shape] that calls them.
+            call: function that calls all parts on observations [1, *observation shape].
 
         Raises:
             UserValueError: if the network cannot take such observations, or does not
@@ -74,7 +74,7 @@ class Model:
 
     @property
     def named_variables(self) -> dict:
-        """All variables by a name that does not depend on what else was built."""
+        """All variables, by names that do not depend on what else was built."""
         return {
             f"{part}.{i}.{variable.name}": variable
             for part, layer in self.parts.items()
@@ -90,7 +90,7 @@ class Model:
         return [variable for variable in self.variables if variable.trainable]
 
     def check_batch(self, obs) -> None:
-        """Raises UserValueError for observations that are no batch of the space's."""
+        """Raises UserValueError unless observations have the shape of a batch."""
         shape = self.observation_space.shape
         if len(obs.shape) != len(shape) + 1 or tuple(obs.shape[1:]) != shape:
             raise UserValueError(
@@ -111,18 +111,18 @@ class Model:
                 )
 
     def predict(self, obs, state=None, episode_start=None, deterministic=False):
-        """Chooses actions as environments take them.
+        """Chooses actions that can be passed to an environment.
 
         Args:
             obs: one observation, [*observation shape], or a batch, [N, ...].
-            state: of a recurrent network, as the call before returned it; None at the
+            state: of a recurrent network, as the previous call returned it; None at the
                 start.
-            episode_start: [N] bool, where an episode has begun since then.
+            episode_start: [N] bool, true where a new episode has begun since then.
             deterministic: whether to take the most likely or best action.
 
         Returns:
-            the action, or the batch of them, with a Box's actions clipped to it; and
-            the next recurrent state, None if there is none.
+            the action or the batch of actions, clipped to the bounds of a Box; and the
+            next recurrent state, None if there is none.
         """
         if isinstance(obs, (dict, tuple)):
             raise UserTypeError(
@@ -158,7 +158,7 @@ class Model:
         return {
             "variables": variables,
             "generator": self.rng.bit_generator.state,
-            "metadata": self.metadata,  # for those who load the checkpoint's model
+            "metadata": self.metadata,  # for loading the model from a checkpoint
         }
 
     def set_state(self, state) -> None:
@@ -173,7 +173,7 @@ class Model:
 
     @property
     def description(self) -> dict:
-        """What a file has to agree in to be loaded: algorithm and spaces."""
+        """What a file has to match to be loaded: format, algorithm and spaces."""
         return {
             "format": FORMAT,
             "algorithm": self.algorithm,
@@ -183,7 +183,7 @@ class Model:
 
     @property
     def metadata(self) -> dict:
-        """What a file says of its model, as JSON values: enough to build it again."""
+        """What a file says about its model, as JSON values: enough to rebuild it."""
         return {
             **self.description,
             "observation_space": space_to_json(self.observation_space),
@@ -194,7 +194,7 @@ class Model:
     def save(self, path) -> None:
         """Writes all variables to one safetensors file.
 
-        With several MPI ranks, whose variables are the same, rank 0 writes it.
+        With several MPI ranks, rank 0 writes it, as all have the same variables.
         """
         if mpi.rank == 0:
             tensors = self.get_state()["variables"]
@@ -202,16 +202,16 @@ class Model:
             save_tensors(path, tensors, self.metadata | checksum)
 
     def load(self, path) -> None:
-        """Takes all variables from a file that ``save`` wrote.
+        """Loads all variables from a file that ``save`` wrote.
 
         Args:
-            path: of the file, of a checkpoint, or of a log folder that has one.
+            path: of the file, of a checkpoint, or of a log folder that has either.
 
         Raises:
             UserFileError: if there is no such file.
             UserValueError: if it is damaged, or was saved by another algorithm,
-                for other spaces, or with another network. Nothing is changed
-                then.
+                for other spaces, or with another network. Nothing has been
+                changed then.
         """
         path = find_model(path)
         tensors, metadata = read_model(path)
@@ -257,7 +257,7 @@ def build_network(network):
 
 
 def check_separate(network, other) -> None:
-    """Raises UserTypeError if two networks that should differ share variables."""
+    """Raises UserTypeError if two networks that should be separate share variables."""
     if {id(v) for v in network.variables} & {id(v) for v in other.variables}:
         raise UserTypeError(
             "network has to build a new network at each call; received a function that "
@@ -266,10 +266,10 @@ def check_separate(network, other) -> None:
 
 
 def make_scaling(space):
-    """Returns a function from raw observations to what networks take.
+    """Returns a function that turns raw observations into inputs of networks.
 
-    Images [B, height, width, channels] are divided by 255, Discrete and
-    MultiDiscrete become one-hot, and any other Box is passed on; all as float32.
+    Images [B, height, width, channels] are divided by 255, Discrete and MultiDiscrete
+    values become one-hot, and any other Box is passed on unchanged; all as float32.
 
     Raises:
         UserTypeError: for other spaces, and for images of floats up to 255.
@@ -302,7 +302,7 @@ def make_scaling(space):
 
 
 def describe_space(space) -> str:
-    """Returns a space in words that do not depend on bounds."""
+    """Returns a description of a space, without the bounds of a Box."""
     if isinstance(space, spaces.Box):
         return f"Box{space.shape} {space.dtype}"
     return str(space)

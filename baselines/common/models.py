@@ -6,8 +6,8 @@ file is a network. It returns a Keras layer (or Model) that maps a batch of obse
 to features [B, F]. Observations arrive as float32, images [B, height, width, channels]
 already scaled to [0, 1]: a network never divides by 255.
 
-A recurrent network is a layer with an attribute ``state_size`` that is called as
-``layers.Recurrent`` is.
+A recurrent network is a layer with an attribute ``state_size`` that is called in the
+same way as ``layers.Recurrent``.
 """
 
 from typing import Annotated
@@ -73,7 +73,7 @@ def conv_only(
         "(filters, kernel size, stride) of each convolution",
     ] = [(32, 8, 4), (64, 4, 2), (64, 3, 1)],  # noqa: B006
 ):
-    """Convolutions alone, padded to keep the border, without a dense layer."""
+    """Convolutions with ``padding="same"``, without a dense layer."""
     stack = [
         layers.Conv2D(
             filters,
@@ -105,8 +105,8 @@ def impala_cnn(
 
 
 def lstm(nlstm: StateSize = 128, layer_norm: LayerNorm = False):
-    """An LSTM on the observations as they are."""
-    # It would round them for an LSTM that computes in float32.
+    """An LSTM directly on the observations."""
+    # In bfloat16 it would round them, for an LSTM that computes in float32.
     flatten = layers.Flatten(data_format="channels_last", dtype="float32")
     return Recurrent(flatten, nlstm, layer_norm)
 

@@ -1,15 +1,15 @@
 """Several processes, called ranks, that train one model over MPI.
 
 ``mpiexec -n 4 python ...`` starts the same program four times. Without it, or with
-``-n 1``, there is one rank: what is gathered or averaged is then the rank's own, and
-mpi4py is not imported.
+``-n 1``, there is one rank: it gathers or averages only its own values, and mpi4py is
+not imported.
 
-Every function that communicates waits until all ranks have called it, in the same
-order: one that only some ranks call never returns.
+Every function that communicates blocks until all ranks have called it, so all ranks
+have to make the same calls in the same order; a call that only some make never returns.
 
 Attributes:
-    size, rank: how many ranks there are, and which of them this process is, from 0.
-    local_size, local_rank: the same among those on this machine.
+    size, rank: number of ranks, and the rank of this process, from 0.
+    local_size, local_rank: the same for the ranks on this machine.
 """
 
 import os
@@ -36,7 +36,7 @@ VARIABLES = (  # of the environment: size, rank, local size and local rank
     ),
 )
 PREFIXES = "MPI_LOCAL", "OMPI_", "PMI_", "PMIX_"  # of all that a launcher sets
-EXIT_TIMEOUT_SECONDS = 2.0  # that a rank which exits waits for the others to exit
+EXIT_TIMEOUT_SECONDS = 2.0  # for which an exiting rank waits for the others to exit
 SEED_STEP = 10_000  # between the seeds of two ranks, as in OpenAI Baselines
 
 
@@ -55,13 +55,13 @@ exit_world = None  # another one, for the ranks that exit
 
 
 def connect() -> None:
-    """Connects the ranks, unless that is done or there is only one.
+    """Connects the ranks, unless they are connected or there is only one.
 
     From then on, an uncaught exception ends all ranks.
 
     Raises:
         MissingDependency: if mpi4py cannot be used.
-        UserValueError: if the launcher belongs to another MPI than mpi4py.
+        UserValueError: if the launcher belongs to a different MPI than mpi4py.
     """
     global world, exit_world
     if size == 1 or world is not None:
@@ -101,7 +101,7 @@ def broadcast(value):
 
 
 def mean(array) -> np.ndarray:
-    """Returns the mean over the ranks of arrays of one shape and type."""
+    """Returns the mean over the ranks of arrays with the same shape and type."""
     array = np.ascontiguousarray(array)
     if size == 1:
         return array
@@ -112,7 +112,7 @@ def mean(array) -> np.ndarray:
 
 
 def check_same(settings) -> None:
-    """Raises UserValueError unless a dict is on every rank as on rank 0."""
+    """Raises UserValueError on a rank whose dict differs from that of rank 0."""
     for key, expected in broadcast(settings).items():
         if settings.get(key) != expected:
             raise UserValueError(
@@ -122,21 +122,21 @@ def check_same(settings) -> None:
 
 
 def wait() -> None:
-    """Returns when every rank has called this."""
+    """Blocks until every rank has called this."""
     if size > 1:
         connect()
         world.Barrier()
 
 
 def any_rank(flag) -> bool:
-    """Returns whether ``flag`` is true on some rank."""
+    """Returns whether ``flag`` is true on any rank."""
     return any(gather(bool(flag)))
 
 
 def mean_row(row) -> dict:
     """Returns the means over the ranks of a dict of numbers.
 
-    Numbers that are equal on all ranks stay as they are, so that counts stay integers.
+    Numbers that are equal on all ranks are returned unchanged: counts stay integers.
     """
     if size == 1:
         return row
@@ -162,13 +162,13 @@ def child_environment() -> dict:
 def end(status, message=None) -> None:
     """Ends the program with an exit status, on every rank.
 
-    If all ranks exit within seconds, as after the same mistake, rank 0 prints the
-    message for all. Otherwise the others would wait for this rank forever, so they are
-    aborted.
+    If all ranks exit within seconds, for example after the same mistake, rank 0 prints
+    the message for all of them. Otherwise the others would wait for this rank forever,
+    so they are aborted.
 
     Args:
         status: exit status.
-        message: for stderr, or None.
+        message: text for stderr, or None.
 
     Raises:
         SystemExit: with that status, unless the ranks are aborted.
@@ -195,7 +195,7 @@ def all_exit() -> bool:
 
 
 def end_by_exception(*exc_info) -> None:
-    """A ``sys.excepthook`` for all ranks."""
+    """A ``sys.excepthook`` that ends all ranks."""
     end(1, "".join(traceback.format_exception(*exc_info)).rstrip())
 
 

@@ -1,4 +1,4 @@
-"""The first stage of models that normalise what they are given."""
+"""The first stage of models that normalise their observations."""
 
 import keras
 import numpy as np
@@ -10,15 +10,15 @@ from baselines.common.running_moments import RunningMoments
 
 
 class Normalizer(keras.layers.Layer):
-    """Subtracts the running mean, divides by the running deviation, clips at 10.
+    """Subtracts the running mean, divides by the running deviation, clips to ±10.
 
-    On policy, training has to use the statistics that acting used: algorithms update
-    them with a rollout after they have trained on it. So the first rollout is not
-    normalised, where OpenAI Baselines' wrapper updates them with each step before the
-    policy sees it.
+    On-policy training has to use the same statistics as acting, so algorithms update
+    them with a rollout only after training on it. The first rollout is therefore not
+    normalised, whereas OpenAI Baselines' wrapper updates the statistics with each step
+    before the policy sees it.
 
-    Its statistics are variables that are not trained, so that they are saved and
-    loaded with the model.
+    The statistics are non-trainable variables, so they are saved and loaded with the
+    model.
     """
 
     def build(self, input_shape):
@@ -37,7 +37,7 @@ class Normalizer(keras.layers.Layer):
 
     @property
     def deviation(self):
-        """The running deviation, 1 at first."""
+        """The running standard deviation, 1 at first."""
         return ops.sqrt(self.var + 1e-8)
 
     def update(self, batch) -> None:

@@ -1,4 +1,4 @@
-"""What off-policy algorithms share: playing into a replay memory, best weights."""
+"""What off-policy algorithms share: filling a replay memory, keeping best weights."""
 
 import copy
 import os
@@ -33,21 +33,21 @@ BEST_FILE = "best.safetensors"
 def make_memory(run, size, priorities=None, replay_k=0, kind=ReplayBuffer, **settings):
     """Returns a replay memory for the steps of a run.
 
-    Of the stacks of a VecFrameStack, each frame is stored once.
+    With a VecFrameStack, each frame of its stacks is stored only once.
 
     Args:
-        run: has ``env``, ``seed`` and ``total_timesteps``. If these are 0, a model is
-            loaded and nothing more: the memory has room for one transition.
-        size: transitions to store.
-        priorities: arguments of a ``PrioritizedReplayBuffer``, whose β rises until the
-            run ends unless they say when; None for uniform draws.
-        replay_k: of a ``HindsightReplayBuffer``; 0 for goals as they were.
+        run: has ``env``, ``seed`` and ``total_timesteps``. If the latter is 0, a model
+            is only loaded, and the memory has room for one transition.
+        size: number of transitions to store.
+        priorities: arguments of a ``PrioritizedReplayBuffer``, in which β rises until
+            the run ends unless they have ``beta_iters``; None for uniform sampling.
+        replay_k: of a ``HindsightReplayBuffer``; 0 to leave goals unchanged.
         kind: class of the memory, if there are neither priorities nor ``replay_k``.
         settings: other arguments of a ``ReplayBuffer``.
 
     Raises:
-        UserTypeError, UserValueError: as ``find_goals``, if there is a ``replay_k``; or
-            for one with ``priorities``.
+        UserTypeError, UserValueError: as ``find_goals``, if ``replay_k`` is not 0.
+        UserValueError: if both ``replay_k`` and ``priorities`` are given.
     """
     env, own = run.env, {}
     if not run.total_timesteps:
@@ -69,22 +69,22 @@ def make_memory(run, size, priorities=None, replay_k=0, kind=ReplayBuffer, **set
         size,
         num_envs=env.num_envs,
         frame_stack=count_stacked(env),
-        seed=[run.seed, 1],  # Not the numbers that acting draws.
+        seed=[run.seed, 1],  # not the stream that acting draws from
         **own,
         **settings,
     )
 
 
 def exploration(step, num_steps, final) -> float:
-    """Returns ε, which falls linearly from 1 to ``final`` in ``num_steps`` steps."""
+    """Returns ε, which falls linearly from 1 to ``final`` over ``num_steps`` steps."""
     return max(final, 1.0 - (1.0 - final) * step / num_steps) if num_steps else final
 
 
 class Player:
-    """Steps environments with a model and stores what it sees in a replay memory.
+    """Steps environments with a model and stores the steps in a replay memory.
 
-    ``step_async`` begins a step, ``step_wait`` waits for it and stores it: what is done
-    in between, such as an optimiser step, happens while worker processes play.
+    ``step_async`` begins a step; ``step_wait`` waits for it and stores it. Whatever
+    runs in between, such as an optimiser step, overlaps with the worker processes.
 
     Args:
         env: a VecEnv; it is reset before the first step.
@@ -93,9 +93,9 @@ class Player:
         explore: function of observations [N, *observation shape] that returns actions
             [N, *action shape]; by default ``model.step``. Actions of a Box are clipped
             to it before they are played and stored.
-        random_steps: agent steps, over all environments and ranks, in which actions
-            are drawn uniformly from the action space instead.
-        seed: of these; needed for them.
+        random_steps: agent steps at the start, over all environments and ranks, in
+            which actions are drawn uniformly from the action space instead.
+        seed: of these random actions; required if there are any.
     """
 
     def __init__(self, env, model, memory, explore=None, random_steps=0, seed=None):
@@ -105,7 +105,7 @@ class Player:
         self.random_steps = random_steps
         self.space = copy.deepcopy(env.action_space)
         if random_steps:
-            # Not the numbers of the environment that has the same seed.
+            # A stream of its own: the environment is given the same seed.
             sequence = np.random.SeedSequence([seed, 3])
             self.space.seed(int(sequence.generate_state(1)[0]))
         self.num_timesteps = 0
@@ -131,14 +131,14 @@ class Player:
         if self.counts.size:
             taken = self.actions - self.space.start
             self.counts += np.bincount(taken, minlength=self.counts.size)
-        with timed("environments"):  # which without workers step here
+        with timed("environments"):  # which step here if there are no workers
             self.env.step_async(self.actions)
 
     def action_entropy(self) -> float:
         """Returns the entropy, in nats, of the Discrete actions since the last call.
 
-        It is ln(n) while all n are taken alike, and 0 once exploration has collapsed to
-        one of them.
+        It is ln(n) while all n actions are equally frequent, and 0 once exploration has
+        collapsed to a single one.
         """
         shares = self.counts[self.counts > 0] / self.counts.sum()
         self.counts[:] = 0
@@ -183,19 +183,19 @@ class Player:
 
 
 def first_steps(learning_starts, env) -> int:
-    """Returns after how many agent steps, over all ranks, training begins.
+    """Returns the number of agent steps, over all ranks, before training begins.
 
-    Then each rank has something in its memory.
+    By then every rank has something in its memory.
     """
     return max(learning_starts, mpi.size * env.num_envs)
 
 
 def warn_if_untrained(run, every, after) -> None:
-    """Says so if training ends before the first optimiser step.
+    """Warns if training ends before the first optimiser step.
 
     Args:
-        every: agent steps from one to the next.
-        after: agent steps before the first of which none is due.
+        every: agent steps between optimiser steps.
+        after: agent steps up to which none is due.
     """
     if run.total_timesteps and not count_due(0, run.total_timesteps, every, after):
         logger.warn(
@@ -206,7 +206,7 @@ def warn_if_untrained(run, every, after) -> None:
 
 
 def warn_if_no_row(run, print_freq) -> None:
-    """Says so if a run had too few episodes for a row of the log."""
+    """Warns if a run had too few episodes for a row of the log."""
     if run.total_timesteps and run.episodes.count < print_freq:
         logger.warn(
             f"no row was logged: {run.episodes.count} episodes ended (as a Monitor "
@@ -215,17 +215,17 @@ def warn_if_no_row(run, print_freq) -> None:
 
 
 def old_names(run) -> dict:
-    """Returns what callbacks that were written for OpenAI Baselines' deepq read.
+    """Returns the variables that callbacks written for OpenAI Baselines' deepq read.
 
-    ``t`` are agent steps, and ``episode_rewards`` the returns of the last 100 episodes,
-    with a 0 for the one that goes on.
+    ``t`` is the number of agent steps so far; ``episode_rewards`` has the returns of
+    the last 100 episodes, and a 0 for the current one.
     """
     returns = [result["r"] for result in run.episodes.results]
     return {"t": run.num_timesteps, "episode_rewards": [*returns, 0.0]}
 
 
 class LastMetrics:
-    """The metrics of the last update, which rows also show after resuming."""
+    """The metrics of the last update, saved so that rows after resuming have them."""
 
     def __init__(self):
         self.values = {}
@@ -245,10 +245,10 @@ class BestWeights:
     Args:
         model: a ``Model``.
         folder: where to save it as ``best.safetensors``; None for memory only.
-        replaces: whether such a file may be there already.
+        replaces: whether an existing file may be replaced.
 
     Raises:
-        UserFileError: if it may not, or cannot be written.
+        UserFileError: if an existing one may not be replaced, or it cannot be written.
     """
 
     def __init__(self, model, folder=None, replaces=True):
@@ -265,7 +265,7 @@ class BestWeights:
         self.variables = {}
 
     def update_best(self, episodes) -> None:
-        """Stores the current weights if ``episodes`` have the highest mean so far.
+        """Stores the current weights if ``episodes`` have the best mean return so far.
 
         Args:
             episodes: ``EpisodeResults``; fewer than 100 are not compared.
@@ -280,7 +280,7 @@ class BestWeights:
             self.model.save(self.path)
 
     def restore(self) -> None:
-        """Gives the best weights back to the model, if any were stored."""
+        """Restores the best weights in the model, if any were stored."""
         for name, value in self.variables.items():
             self.model.named_variables[name].assign(value)
 
@@ -290,7 +290,7 @@ class BestWeights:
     def set_state(self, state) -> None:
         named = self.model.named_variables.items()
         variables = {name: blank(x.shape, x.dtype) for name, x in named}
-        if state["mean"] is None:  # So far none was stored.
+        if state["mean"] is None:  # None has been stored yet.
             check_like(state, {"mean": None, "variables": {}})
         else:
             check_like(state, {"mean": ..., "variables": variables})

@@ -1,6 +1,6 @@
-"""Optimisers as the original results had them, in few passes over memory.
+"""Optimisers as in the original results, with few passes over memory.
 
-Keras' own make a pass over each variable for every operation.
+Keras' own optimisers make a pass over each variable for every operation.
 """
 
 import keras
@@ -11,7 +11,7 @@ from baselines.common.sizes import check_optimizer
 
 
 def clip_gradients(optimizer, gradients):
-    """Returns gradients whose norms are limited as an optimiser's arguments say."""
+    """Returns gradients, their norms clipped as an optimiser's arguments say."""
     limit = optimizer.clipnorm or optimizer.global_clipnorm
     if limit is None:
         return gradients
@@ -25,11 +25,11 @@ def clip_gradients(optimizer, gradients):
 
 
 def unchanged(optimizer, gradients_and_variables):
-    """Returns gradients as they are.
+    """Returns gradients unchanged.
 
-    Keras would sum them over the replicas of TensorFlow, of which there is one here.
-    For this it registers a gradient function that TensorFlow never forgets, and with it
-    the graph of each update that was ever compiled.
+    Keras would sum them over TensorFlow's replicas, of which there is only one here.
+    To do so, it registers a gradient function that TensorFlow never releases, which
+    keeps alive the graph of every update that was ever compiled.
     """
     return gradients_and_variables
 
@@ -37,8 +37,8 @@ def unchanged(optimizer, gradients_and_variables):
 class RMSprop(keras.optimizers.RMSprop):
     """RMSProp as TensorFlow 1 had it: mean squares start at 1, not at 0.
 
-    The first steps are smaller so, which steadies A2C. (The epsilon is inside
-    the square root in Keras as well.)
+    This makes the first steps smaller, which stabilises A2C. (The epsilon is
+    inside the square root in Keras as well.)
     """
 
     _clip_gradients = clip_gradients

@@ -1,6 +1,6 @@
-"""Pages of HTML that need no other file: their parts, their style, pictures in them.
+"""Self-contained HTML pages: their parts, their style and embedded pictures.
 
-All text is escaped, as it comes out of files that others may have written.
+All text is escaped, because it comes from files that others may have written.
 """
 
 import io
@@ -45,7 +45,7 @@ def table(header, rows) -> str:
 
     Args:
         header: names of the columns, or None.
-        rows: lists of cells; the first of each names it.
+        rows: lists of cells; the first cell of each names the row.
     """
     lines = ['<div class="wide"><table>']
     if header:
@@ -66,7 +66,7 @@ def paragraph(text) -> str:
 
 
 def make_page(title, parts) -> str:
-    """Returns the page; all but its title is HTML."""
+    """Returns the page; ``parts`` are HTML, and ``title`` is plain text."""
     return "\n".join(
         [
             f'{START}<head>\n<meta charset="utf-8">',
@@ -80,10 +80,10 @@ def make_page(title, parts) -> str:
 
 
 def svg(figure) -> str:
-    """Returns a figure as an element of a page."""
+    """Returns a figure as an SVG element for a page."""
     text = io.StringIO()
     nothing = dict.fromkeys(["Creator", "Date", "Format", "Type"])
     figure.savefig(text, format="svg", metadata=nothing)
     text = text.getvalue()
-    # Numbered ids would be those of the other pictures as well; nothing refers to them.
+    # Numbered ids would clash with those of other pictures; nothing refers to them.
     return re.sub(r' id="[\w.]*_\d+"', "", text[text.index("<svg") :])

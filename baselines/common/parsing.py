@@ -37,7 +37,7 @@ from baselines.common.saving.files import check_writable
 from baselines.common.saving.log_folder import check_unused, is_log_file
 from baselines.common.settings import OWN, Settings
 
-# Arguments of learn() that are not the algorithm's own but come from those below.
+# Arguments of learn() that are not flags of the algorithm: baselines.run sets them.
 SHARED = {
     "env",
     "eval_env",
@@ -53,13 +53,13 @@ SHARED = {
 def parse(argv) -> Settings:
     """Reads and checks a command line before anything is built.
 
-    The arguments of ``learn()`` are, each overriding the one before: those of its
-    signature, of the algorithm's ``defaults.py`` for the kind of environment, and of
-    the command line.
+    The arguments of ``learn()`` come from its signature, from the algorithm's
+    ``defaults.py`` for the kind of environment, and from the command line; each of
+    these overrides the one before.
 
     Raises:
         UserError: for a mistake.
-        SystemExit: after the help, if that is asked for.
+        SystemExit: after printing the help, if that is asked for.
     """
     if {"--help", "-h"} & set(argv):
         print_help([word for word in argv if word not in ("--help", "-h")])
@@ -86,7 +86,7 @@ def parse(argv) -> Settings:
     if settings.seed is None:
         settings.seed = mpi.broadcast(secrets.randbelow(2**31))
     if values.get("precision") == "auto":
-        # Here, because it imports Keras. A run is resumed in what it meant.
+        # Only here, because it imports Keras. Resuming uses what "auto" meant.
         from baselines.common.precision import choose_precision
 
         values["precision"] = choose_precision("auto")
@@ -118,7 +118,7 @@ def find(settings) -> dict:
 
 
 def usual_network(settings) -> str:
-    """Returns the name of the usual network for an environment's observations."""
+    """Returns the name of the default network for an environment's observations."""
     if settings.env_type in GAMES:
         return "cnn"
     env = make_env(settings.spec, settings.env_type, gamestate=settings.gamestate)
@@ -131,12 +131,12 @@ def read_learn(settings, words, defaults):
 
     Args:
         settings: the Settings so far.
-        words: the words of the command line that are not of ``baselines.run``.
-        defaults: of the algorithm for this kind of environment.
+        words: the words of the command line that ``baselines.run`` does not take.
+        defaults: the algorithm's defaults for this kind of environment.
 
     Returns:
-        what is declared of the arguments that can be given, all values by name, and
-        the words that are nobody's.
+        the declarations of the arguments that can be given, all values by name, and
+        the words that nothing takes.
     """
     declared = declared_arguments(settings.learn)
     known = cli.of_text({k: v for k, v in declared.items() if k not in SHARED})
@@ -150,7 +150,7 @@ def read_learn(settings, words, defaults):
             usual = defaults.get(name, argument.default)
             used = given.get(name, usual)
             takes = declared_arguments(part.find(used))
-            # Defaults for the usual part are for no other.
+            # Defaults for the usual part do not apply to another.
             if usual not in (used, REQUIRED):
                 others = declared_arguments(part.find(usual)).keys() - declared.keys()
                 defaults = {k: v for k, v in defaults.items() if k not in others}
@@ -189,7 +189,7 @@ def check_names(settings, known, defaults) -> None:
 
 
 def print_help(words) -> None:
-    """Prints what there is to give, in as much detail as the other words allow."""
+    """Prints the arguments, in as much detail as the other words allow, and exits."""
     parser = cli.OneLineErrorParser(
         prog="python -m baselines.run",
         description="Train an agent by reinforcement learning, save it, play it.",

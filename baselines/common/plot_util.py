@@ -1,6 +1,6 @@
-"""Logs of runs read and smoothed, for plots of your own; by OpenAI Baselines' names.
+"""Reads and smooths logs of runs for your own plots, under OpenAI Baselines' names.
 
-``python -m baselines.plot`` draws with these as well.
+``python -m baselines.plot`` uses these functions as well.
 """
 
 import contextlib
@@ -29,13 +29,13 @@ COLORS = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"  # Oka
 
 
 class Result(NamedTuple):
-    """What a log folder holds; None for what is not there or was not asked for.
+    """The content of a log folder; None for what is missing or was not asked for.
 
-    Where OpenAI Baselines has data frames, these are record arrays of numbers:
+    Where OpenAI Baselines has data frames, there are record arrays of numbers here:
     ``result.monitor.r`` and ``result.progress["time/fps"]`` are columns.
 
     Attributes:
-        monitor: of ``baselines.bench.load_results``.
+        monitor: the episodes, from ``baselines.bench.load_results``.
         progress: the rows of ``progress.csv``.
         dirname: the folder.
         metadata: the content of ``config.json``, or of ``metadata.json``.
@@ -54,7 +54,7 @@ def load_results(
     verbose=False,
     lose=None,
 ) -> list:
-    """Returns a ``Result`` for each log folder among some folders and below them.
+    """Returns a ``Result`` for each log folder at or below the given folders.
 
     Args:
         root_dir_or_dirs: a folder or several.
@@ -98,7 +98,7 @@ def load_results(
 
 
 def read_metadata(folder):
-    """Returns the dict that a run wrote of itself; None if it wrote none.
+    """Returns the dict in which a run described itself; None if there is none.
 
     Raises:
         UserFileError, UserValueError: if it cannot be read, or is damaged.
@@ -119,7 +119,7 @@ def read_metadata(folder):
 
 
 def task_name(dirname) -> str:
-    """Returns the name of a log folder without what tells seeds apart.
+    """Returns the name of a log folder without the part that distinguishes seeds.
 
     ``pong/seed_0`` and ``pong/1`` are ``pong``; ``fast_seed_0`` and ``fast-1`` are
     ``fast``.
@@ -134,8 +134,8 @@ def smooth(y, radius, mode="two_sided", valid_only=False) -> np.ndarray:
     Args:
         y: numbers, [n].
         radius: of the window.
-        mode: ``two_sided`` for a window of ``radius`` numbers before and as many after
-            each, ``causal`` for one of the last ``radius`` numbers.
+        mode: ``two_sided`` for a window of ``radius`` numbers before and after each
+            number, ``causal`` for one of the last ``radius`` numbers.
         valid_only: whether to put NaN where the window is shorter.
     """
     if mode not in ("two_sided", "causal"):
@@ -157,14 +157,14 @@ def smooth(y, radius, mode="two_sided", valid_only=False) -> np.ndarray:
 def one_sided_ema(
     xolds, yolds, low=None, high=None, n=512, decay_steps=1.0, low_counts_threshold=1e-8
 ):
-    """Resamples a curve by an exponential moving average of what came before.
+    """Resamples a curve as an exponential moving average of its earlier points.
 
     Args:
         xolds: ascending numbers, [m].
         yolds: numbers, [m].
-        low: the first x of the result, at least ``xolds[0]``; None for that.
-        high: the last, at most ``xolds[-1]``; None for that.
-        n: the number of points of the result.
+        low: first x of the result, at least ``xolds[0]``, which is the default.
+        high: last x of the result, at most ``xolds[-1]``, which is the default.
+        n: number of points of the result.
         decay_steps: time constant of the average, in points of the result.
         low_counts_threshold: total weight up to which a point is NaN.
 
@@ -172,7 +172,7 @@ def one_sided_ema(
         xs, ys and total weights, [n] each.
 
     Raises:
-        UserValueError: for a range that the curve does not have.
+        UserValueError: if the range is empty or goes beyond the curve.
     """
     xs, sums, counts = _ema_sums(xolds, yolds, low, high, n, decay_steps)
     return xs, _divide(sums, counts, low_counts_threshold), counts
@@ -181,7 +181,7 @@ def one_sided_ema(
 def symmetric_ema(
     xolds, yolds, low=None, high=None, n=512, decay_steps=1.0, low_counts_threshold=1e-8
 ):
-    """Resamples a curve as ``one_sided_ema`` does, by what came before and after."""
+    """Resamples a curve as ``one_sided_ema`` does, from earlier and later points."""
     xs, sums, counts = _ema_sums(xolds, yolds, low, high, n, decay_steps)
     _, later_sums, later_counts = _ema_sums(
         -np.asarray(xolds)[::-1],
@@ -196,7 +196,7 @@ def symmetric_ema(
 
 
 def _ema_sums(xolds, yolds, low, high, n, decay_steps):
-    """Returns the x of an average's points, sums of weighted y, and of weights."""
+    """Returns the x of an average's points, the sums of weighted y, and of weights."""
     xolds, yolds = np.asarray(xolds, float), np.asarray(yolds, float)
     low = xolds[0] if low is None else low
     high = xolds[-1] if high is None else high
@@ -229,7 +229,7 @@ def import_matplotlib():
 
     Raises:
         MissingDependency: if it is not installed.
-        UserValueError: if it refuses its settings, such as MPLBACKEND.
+        UserValueError: if it rejects its settings, such as MPLBACKEND.
     """
     try:
         import matplotlib
@@ -247,7 +247,7 @@ def import_matplotlib():
 
 @contextlib.contextmanager
 def drawing():
-    """Raises UserValueError in a block if matplotlib cannot draw the numbers of it."""
+    """Raises UserValueError if matplotlib cannot draw the numbers in a block."""
     try:
         yield
     except UserError:
@@ -283,23 +283,23 @@ def plot_results(
     xlabel=None,
     ylabel=None,
 ):
-    """Draws runs into one panel for each task, in pyplot's current session.
+    """Draws runs in one panel for each task, in pyplot's current session.
 
     Args:
-        allresults: ``Result``s.
-        xy_fn: from a result to its x and y; None for x numbers the points.
-        split_fn: from a result to the title of its panel; None for one panel.
-        group_fn: from a result to its label, and so its colour; None for one group.
-        average_group: whether to draw means of groups, instead of their curves.
-        shaded_std: with them, whether to shade a standard deviation around.
-        shaded_err: with them, whether to shade a standard error around.
+        allresults: list of ``Result``.
+        xy_fn: function from a result to its x and y; x can be None, for 0, 1, 2, ...
+        split_fn: function from a result to the title of its panel; None for one panel.
+        group_fn: the same for its label, which sets its colour; None for one group.
+        average_group: whether to draw the mean of each group instead of its curves.
+        shaded_std: whether to shade one standard deviation around these means.
+        shaded_err: whether to shade one standard error around these means.
         figsize: width and height in inches; None for 6 by 6 for each panel.
-        legend_outside: whether the legend stands right of the panel.
-        resample: points of a ``symmetric_ema``; 0 for the points as they are, or for
-            512 where groups are averaged.
-        smooth_step: its ``decay_steps``.
-        xlabel: of the panels.
-        ylabel: of the panels.
+        legend_outside: whether the legend is to the right of the panel.
+        resample: number of points of a ``symmetric_ema``; 0 for the original points,
+            or for 512 where groups are averaged.
+        smooth_step: ``decay_steps`` of the ``symmetric_ema``.
+        xlabel: label of the x axes.
+        ylabel: label of the y axes.
 
     Returns:
         the figure, and its axes, [panels, 1].

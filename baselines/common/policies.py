@@ -17,8 +17,8 @@ __getattr__ = names_of(__name__)
 class Policy(Model):
     """A stochastic policy π(a|s) and a value function v(s).
 
-    Takes observations as the environment gives them: images are scaled from
-    uint8 to [0, 1] here, in the first stage, on the device, and nowhere else.
+    Takes raw observations of the environment: images are scaled from uint8 to
+    [0, 1] here, in the first stage, on the device, and nowhere else.
 
     Args:
         observation_space: a Box, Discrete or MultiDiscrete space.
@@ -27,7 +27,7 @@ class Policy(Model):
         value_network: ``shared`` puts the value head on the policy's trunk,
             ``copy`` gives it a trunk of its own of the same kind.
         normalize_observations: whether to subtract the running mean of float
-            observations and divide by their running standard deviation (``observe``).
+            observations and divide by their running deviation, see ``observe``.
         seed: of the generator that actions are drawn from.
         algorithm: name of the module that trains it; saved with the model.
 
@@ -84,12 +84,12 @@ class Policy(Model):
 
     @property
     def policy_variables(self) -> list:
-        """The trained variables of π, those of a shared network included."""
+        """The trainable variables of π, including those of a shared network."""
         return self._trained("network", "pi")
 
     @property
     def value_variables(self) -> list:
-        """The trained variables of v alone."""
+        """The trainable variables of v alone."""
         return self._trained("value_network", "vf")
 
     def _trained(self, *names):
@@ -145,8 +145,8 @@ class Policy(Model):
 
         Args:
             obs: [N, *observation shape], an array or a tensor on the device.
-            S: [N, S] recurrent state of each environment; None to begin with.
-            M: [N] bool, where a new episode has begun since the last step.
+            S: [N, S] recurrent state of each environment; None at the start.
+            M: [N] bool, true where a new episode has begun since the last step.
             deterministic: whether to take the most likely action.
 
         Returns:
@@ -179,7 +179,7 @@ class Policy(Model):
         return np.broadcast_to(states, (batch, states.shape[-1])), masks
 
     def observe(self, obs) -> None:
-        """Updates the statistics, if any, by observations [..., *observation shape]."""
+        """Adds observations [..., *observation shape] to the statistics, if any."""
         if "normalizer" in self.parts:
             shape = self.observation_space.shape
             obs = np.asarray(obs).reshape(-1, *shape)

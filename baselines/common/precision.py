@@ -17,17 +17,17 @@ def choose_precision(precision) -> str:
 
 
 def has_bfloat16() -> bool:
-    """Whether what runs the networks computes in bfloat16 itself."""
+    """Whether the GPU (or the CPU if there is none) supports bfloat16 natively."""
     found = backend.gpu_has_bfloat16()
     return machine.cpu_has_bfloat16() if found is None else found
 
 
 @contextlib.contextmanager
 def computing_in(precision):
-    """Makes Keras layers that are built inside compute in a precision.
+    """Makes Keras layers that are built in a block compute in a precision.
 
-    Their variables, and so gradients and optimisers, are float32 in either. A layer
-    that is built outside takes what they return as float32.
+    Their variables, and thus gradients and optimisers, are float32 in either case. A
+    layer that is built outside the block casts their outputs to float32.
     """
     before = keras.config.dtype_policy()
     keras.config.set_dtype_policy(POLICIES[precision])

@@ -12,12 +12,12 @@ class PrioritizedReplayBuffer(ReplayBuffer):
 
     Schaul et al. 2016, "Prioritized Experience Replay", proportional variant:
     P(i) = p_i^α / Σ p^α, stratified; weights (len P(i))^-β, divided by the largest of
-    the batch. New transitions have the largest priority seen so far.
+    the batch. New transitions get the largest priority seen so far.
 
     Args:
         alpha: exponent of priorities (α); 0 samples uniformly.
         beta: exponent of the importance weights at the start (β).
-        beta_iters: agent steps, over all ranks, in which β rises to 1.
+        beta_iters: agent steps, over all ranks, over which β rises to 1.
         eps: added to each priority, so that every transition can be sampled.
         arguments, keywords: of ReplayBuffer.
     """
@@ -95,21 +95,21 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         self.tree.set(np.arange(len(leaves)), leaves)
 
     def _stored(self):
-        """Returns which indices are of transitions that can be sampled."""
+        """Returns for each index whether its transition can be sampled."""
         stored = np.zeros((self.num_rows, self.num_envs), bool)
         stored[np.arange(self.first_row, self.count) % self.num_rows] = True
         return stored.ravel()
 
 
 class SumTree:
-    """Numbers, each of which is found by a point in their cumulative sum.
+    """Numbers that can be looked up by a point in their cumulative sum.
 
-    Each level has the sums of WIDTH neighbours in the one below: few wide levels take
-    fewer NumPy calls than many narrow ones. Sums are always recomputed from their
+    Each level holds the sums of WIDTH neighbours in the level below; a few wide levels
+    take fewer NumPy calls than many narrow ones. Sums are always recomputed from their
     parts, so that rounding errors do not accumulate.
 
     Args:
-        size: how many numbers.
+        size: number of numbers.
     """
 
     WIDTH = 32
@@ -128,7 +128,7 @@ class SumTree:
         return self.levels[0][indices]
 
     def set(self, indices, values) -> None:
-        """Sets numbers; if an index occurs twice, to the last of its values."""
+        """Sets numbers; if an index occurs twice, its last value counts."""
         self.levels[0][indices] = values
         for level, above in zip(self.levels, self.levels[1:]):
             indices = np.unique(indices // self.WIDTH)
@@ -140,7 +140,7 @@ class SumTree:
         for level in reversed(self.levels):
             children = level.reshape(-1, self.WIDTH)[indices]
             ends = np.cumsum(children, axis=-1)
-            # Rounding may move a point outside; it has to find a number above 0.
+            # Rounding may move a point outside, but the number has to be above 0.
             last = self.WIDTH - 1 - np.argmax(children[..., ::-1] > 0, axis=-1)
             child = np.minimum((ends <= points[..., None]).sum(axis=-1), last)
             before = np.take_along_axis(ends - children, child[..., None], axis=-1)

@@ -10,11 +10,11 @@ from baselines.common.settings import OWN, Settings
 
 
 def config_of_call(run, resumed=None) -> dict:
-    """Returns JSON values that describe a call of ``learn()``.
+    """Returns the content of ``config.json`` for a call of ``learn()``.
 
     Args:
-        run: its ``Run``.
-        resumed: its log folder, if it had begun before.
+        run: the ``Run`` of that call.
+        resumed: log folder of the run that it resumes, or None.
     """
     if resumed and os.path.isfile(os.path.join(resumed, "config.json")):
         config = read_config(resumed, OWN)

@@ -16,9 +16,9 @@ class QFunction(Model):
         observation_space: a Box, Discrete or MultiDiscrete space.
         action_space: a Discrete space.
         network: function that builds the network, or a name in ``common/models.py``.
-        values: what a value is made of, see ``common/values.py``.
-        hiddens: units of the layers between network and values.
-        dueling: whether these are two streams, one for the value of a state and one
+        values: the kind of action values, an object as in ``common/values.py``.
+        hiddens: units of the layers between the network and the values.
+        dueling: whether these form two streams, one for the value of a state and one
             for the advantages of actions (Wang et al. 2016, equation 9).
         noisy: whether their weights are noisy.
         seed: of the generator that acting draws from.
@@ -58,8 +58,8 @@ class QFunction(Model):
         units = {"actions": self.num_actions * values.size}
         if dueling:
             units["state"] = values.size
-        # TensorFlow sums gradients in the order of layer names. Keras would number
-        # these through, and a second model in a process would differ in the last bits.
+        # TensorFlow sums gradients in the order of layer names. Keras' own names count
+        # up, so that a second model in a process would differ in the last bits.
         self.streams = [Stream([*hiddens, n], noisy, name) for name, n in units.items()]
         self.parts |= zip(units, self.streams)
         self.parts["exploration"] = Scalar("epsilon", trainable=False)
@@ -70,7 +70,7 @@ class QFunction(Model):
 
     @property
     def description(self) -> dict:
-        """As in ``Model``; outputs that mean other values are refused."""
+        """As in ``Model``, with the kind of values, which has to match as well."""
         return super().description | {"values": type(self.values).__name__}
 
     def _build(self, obs):
@@ -79,7 +79,7 @@ class QFunction(Model):
             stream.build(features.shape)
 
     def noise(self, *shape):
-        """Draws noise for ``__call__``, [*shape, F]; F is 0 unless it is noisy."""
+        """Draws noise for ``outputs``, [*shape, F]; F is 0 without noisy weights."""
         return self.rng.standard_normal((*shape, sum(self.noise_sizes)), np.float32)
 
     def outputs(self, obs, noise):
@@ -105,7 +105,7 @@ class QFunction(Model):
     def __call__(self, obs):
         """Returns actions [N] for observations [N, *observation shape], from ``step``.
 
-        As OpenAI Baselines' deepq, whose ``learn()`` returns such a function.
+        In OpenAI Baselines, deepq's ``learn()`` returns such a function.
         """
         return self.step(obs)[0]
 
@@ -127,7 +127,7 @@ class QFunction(Model):
 
         Returns:
             actions [N] and the values of the best actions [N], as NumPy arrays, and
-            twice None: there is no recurrent state and no likelihood.
+            None twice, as there is no recurrent state and no likelihood.
         """
         self.check_batch(obs)
         noise = self.noise(len(obs))

@@ -17,13 +17,13 @@ SEGMENT_SIZE = 2048  # transitions in an immutable part of a checkpoint
 
 
 class Transitions(NamedTuple):
-    """K batches of B transitions; R is the return of up to n steps from obs on."""
+    """K batches of B transitions, each with a return of up to n steps from obs on."""
 
     obs: np.ndarray  # [K, B, *observation shape], in the space's own dtype
     actions: np.ndarray  # [K, B, *action shape]
     returns: np.ndarray  # [K, B] float32: sum of γ^i r_i
     next_obs: np.ndarray  # [K, B, *observation shape], after the last of those steps
-    # Factor of the value of next_obs: γ^steps, 0 where the episode has ended.
+    # Factor on the value of next_obs: γ^steps, 0 where the episode has ended.
     discounts: np.ndarray  # [K, B] float32
     weights: np.ndarray  # [K, B] float32: weight of each in the loss
     indices: np.ndarray  # [K, B] where they are stored
@@ -33,20 +33,20 @@ class ReplayBuffer:
     """The last transitions of N environments, sampled uniformly.
 
     Steps are stored in rows [N, ...]; row ``count`` has the newest observations, whose
-    actions are not known yet. Memory is allocated as rows are written, not at once.
-    Returns end with an episode, and with the newest step, which can be sampled as well.
-    At a time limit they are continued by the value of the episode's last observation.
+    actions are not known yet. Memory is allocated as rows are written, not all at once.
+    Returns stop at the end of an episode and at the newest step, which can be sampled
+    as well; at a time limit they bootstrap from the episode's last observation.
 
     Args:
         observation_space: a Box, Discrete or MultiDiscrete space.
         action_space: of the actions.
         size: how many transitions to store, rounded up to a multiple of ``num_envs``.
-        num_envs: environments that step together (N).
-        n_step: most steps in a return (Sutton 1988).
-        gamma: discount of a step (γ).
+        num_envs: number of environments that step together (N).
+        n_step: maximum number of steps in a return (Sutton 1988).
+        gamma: discount factor per step (γ).
         frame_stack: frames that a VecFrameStack has stacked in the last axis of each
             observation; only the newest is stored.
-        seed: of the random generator that samples.
+        seed: of the random generator used for sampling.
     """
 
     fields = "frames", "actions", "rewards", "starts", "dones", "truncated"  # of a row
@@ -71,8 +71,8 @@ class ReplayBuffer:
         shape = observation_space.shape
         if frame_stack > 1:
             shape = (*shape[:-1], shape[-1] // frame_stack)
-        # Beyond what can be sampled: the row without actions, and the oldest rows,
-        # whose stacks have lost frames.
+        # Besides the rows that can be sampled: the one without actions, and the oldest
+        # ones, whose stacks have lost frames.
         self.num_rows = -(-size // num_envs) + frame_stack
         rows = self.num_rows, num_envs
         transition = self.other_bytes + array_bytes(shape, observation_space.dtype)
@@ -112,9 +112,9 @@ class ReplayBuffer:
             actions: [N, *action shape]
             rewards: [N]
             dones: [N] bool
-            obs: [N, *observation shape], where ``dones`` the next episode's first
-            last_obs: the episode's last observation by environment, where ``dones``
-            truncated: environments whose episode a time limit ended
+            obs: [N, *observation shape]; where ``dones``, the next episode's first one
+            last_obs: episodes' last observations, by environment, where ``dones``
+            truncated: indices of environments whose episode a time limit ended
         """
         row = self.count % self.num_rows
         for env in np.flatnonzero(self.truncated[row]):
@@ -137,7 +137,7 @@ class ReplayBuffer:
         return obs[..., -self.frames.shape[-1] :]
 
     def sample(self, num_batches, batch_size) -> Transitions:
-        """Samples batches; ``start`` and ``add`` have to be called before."""
+        """Samples batches; ``start`` and ``add`` have to be called first."""
         self.check_filled()
         shape = num_batches, batch_size
         rows = self.rng.integers(self.first_row, self.count, shape)
@@ -192,7 +192,7 @@ class ReplayBuffer:
         )
 
     def _obs(self, rows, envs):
-        """Returns observations, with the frames stacked before them."""
+        """Returns observations, stacked with the frames before them."""
         slots = rows % self.num_rows
         if self.frame_stack == 1:
             return self.frames[slots, envs]
@@ -229,7 +229,7 @@ class ReplayBuffer:
         }
 
     # A checkpoint consists of segments, which are written once and never changed, and
-    # of a state, which has the rest.
+    # a state with everything else.
 
     @property
     def segment_rows(self) -> int:
@@ -242,15 +242,15 @@ class ReplayBuffer:
         )
 
     def get_segment(self, number) -> dict:
-        """Returns arrays of the rows of a segment that are still stored."""
+        """Returns arrays of those rows of a segment that are still stored."""
         first = number * self.segment_rows
         return self._get_rows(first, first + self.segment_rows)
 
     def set_segment(self, number, arrays) -> None:
-        """Restores what ``get_segment`` returned; the state has to be set before.
+        """Restores what ``get_segment`` returned; the state has to be set first.
 
         Raises:
-            DamagedState: if it cannot have returned that.
+            DamagedState: if ``get_segment`` cannot have returned this.
         """
         first = number * self.segment_rows
         self._set_rows(first, first + self.segment_rows, arrays)
@@ -261,7 +261,7 @@ class ReplayBuffer:
         return max(0, self.count - self.num_rows + 1)
 
     def _set_rows(self, first, stop, arrays):
-        """Restores what ``_get_rows`` returned, then or earlier."""
+        """Restores what ``_get_rows`` returned at the checkpoint or earlier."""
         size = len(arrays["rows"])
         begin = stop - size
         rows = np.arange(begin, stop)
@@ -278,7 +278,7 @@ class ReplayBuffer:
         for (i, env), frame in zip(where, arrays["last_frames"], strict=True):
             if rows[i] >= oldest:
                 self.last_frames[slots[i], env] = frame
-        # Others were overwritten after their segment was written.
+        # Older rows were overwritten after their segment was written.
         stored = rows >= oldest
         for name, field in fields.items():
             field[slots[stored]] = arrays[name][stored]
@@ -287,7 +287,7 @@ class ReplayBuffer:
         rows = np.arange(max(first, self.oldest_row), stop)
         slots = rows % self.num_rows
         truncated = self.truncated[slots]
-        # The newest row has no actions yet, so that nothing has ended in it.
+        # The newest row has no actions yet, so nothing has ended in it.
         truncated[rows == self.count] = False
         last_frames = [
             self.last_frames[slots[i], env] for i, env in zip(*np.nonzero(truncated))
@@ -300,7 +300,7 @@ class ReplayBuffer:
         }
 
     def get_state(self) -> dict:
-        """Returns what no segment has: the newest rows and the generator's state."""
+        """Returns what is in no segment: the newest rows and the generator's state."""
         return {
             "count": self.count,
             "generator": self.rng.bit_generator.state,
@@ -313,7 +313,7 @@ class ReplayBuffer:
         """Restores what ``get_state`` returned; all segments have to be set afterwards.
 
         Raises:
-            DamagedState: if it cannot have returned that.
+            DamagedState: if ``get_state`` cannot have returned this.
         """
         check_like(state, {"count": 0, "generator": ..., "newest": ...})
         self.count = state["count"]

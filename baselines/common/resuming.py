@@ -1,7 +1,7 @@
 """The settings of a run that is resumed, from its ``config.json``.
 
-Such a file may be somebody else's. Code outside this package that it names is only
-imported, and files outside the log folder are only written, if the command line names
+Such a file may come from somebody else. Code outside this package that it names is
+imported, and files outside the log folder are written, only if the command line names
 them again.
 """
 
@@ -29,9 +29,9 @@ def parse_resume(given, words, argv) -> Settings:
     """Returns the Settings of a run to resume.
 
     Args:
-        given: arguments of ``baselines.run`` on the command line.
-        words: the other words of it.
-        argv: all of it.
+        given: arguments of ``baselines.run`` on the command line, by name.
+        words: the other words of the command line.
+        argv: the whole command line.
     """
     folder, steps = given["resume"], given.get("num_timesteps")
     if steps == 0:
@@ -80,13 +80,15 @@ def parse_resume(given, words, argv) -> Settings:
 
 
 def check_named_again(config, again, argv, names) -> None:
-    """Raises UserValueError unless code is named as in the run to resume.
+    """Raises UserValueError unless the command line names the code of the run again.
+
+    The code of this package may be left out.
 
     Args:
-        config: of the run.
-        again: those of the command line.
-        argv: all of it.
-        names: of the settings to check.
+        config: content of the run's ``config.json``.
+        again: settings on the command line, by name.
+        argv: the whole command line.
+        names: names of the settings to check.
     """
     stored = config["settings"] | config["arguments"]
     for name in names:
@@ -107,12 +109,12 @@ def check_named_again(config, again, argv, names) -> None:
 
 
 def path_to_write(name, stored, again):
-    """Returns the path of that setting, None if the log folder has to do.
+    """Returns the path of a setting; None if it has none or may not be written.
 
     Args:
         name: of the setting.
         stored: settings of the run, by name.
-        again: those of the command line.
+        again: settings on the command line, by name.
     """
     path = again.get(name, stored.get(name))
     folder = os.path.realpath(os.path.expanduser(again["resume"]))
@@ -129,11 +131,11 @@ def path_to_write(name, stored, again):
 
 
 def check_formats(folder, formats) -> None:
-    """Raises UserValueError for formats of the log that are code of others.
+    """Raises UserValueError for foreign log formats that are not named again.
 
     Args:
-        folder: of the log.
-        formats: in which it was written.
+        folder: the log folder.
+        formats: the formats that it was written in.
     """
     chosen = os.environ.get("OPENAI_LOG_FORMAT", "").split(",")
     named = [name.strip() for name in chosen]

@@ -1,9 +1,9 @@
 """Preprocessing of stable-retro games, as in OpenAI Baselines.
 
 The order, from the emulator up: StochasticFrameSkip, a time limit (both by
-``make_retro``), then a Monitor, which so records raw scores, then Atari's WarpFrame
-and ClipRewardEnv (by ``wrap_deepmind_retro``). Frames stay uint8; the network
-scales them, once.
+``make_retro``), then a Monitor, which therefore records raw scores, then Atari's
+WarpFrame and ClipRewardEnv (by ``wrap_deepmind_retro``). Frames stay uint8; the
+network scales them, once.
 """
 
 import gymnasium as gym
@@ -79,8 +79,8 @@ def wrap_deepmind_retro(env, frame_stack=False, scale=False) -> gym.Env:
 
     Args:
         env: an environment from ``make_retro``.
-        frame_stack: whether to stack the last 4 frames here, [84, 84, 4]; not
-            if a VecFrameStack follows.
+        frame_stack: whether to stack the last 4 frames here, [84, 84, 4]; not to
+            be combined with a VecFrameStack.
         scale: has to be false, see ``refuse_scaling``.
     """
     refuse_scaling("wrap_deepmind_retro", scale)
@@ -93,7 +93,7 @@ def wrap_deepmind_retro(env, frame_stack=False, scale=False) -> gym.Env:
 class StochasticFrameSkip(gym.Wrapper):
     """Repeats each action for ``n`` frames, sometimes starting one frame late.
 
-    With probability ``stickprob`` the first frame repeats the action before; an
+    With probability ``stickprob`` the first frame repeats the previous action; an
     episode's first action is never late. Rewards are summed; the observation is
     that of the last frame. Random numbers come from the environment's generator
     (``np_random``).

@@ -1,6 +1,6 @@
 """Returns of a rollout: pure functions of NumPy arrays, ``retrace`` also of tensors.
 
-Shapes: T steps of N environments. ``dones[t]`` says that the episode ended
+Shapes: T steps of N environments. ``dones[t]`` is true if the episode ended
 with step t, and ``next_values[t]`` is the value of the state that actually
 followed it (see ``runners.Rollout``): 0 after a true end, the value of the
 last state after a time limit.
@@ -51,7 +51,7 @@ def gae(rewards, dones, values, next_values, gamma, lam):
         lam: λ, from 0 (one-step errors) to 1 (full returns)
 
     Raises:
-        UserValueError: if rewards, which may be the user's, have another shape.
+        UserValueError: if rewards, which user code may compute, have another shape.
     """
     if np.shape(rewards) != values.shape:
         raise UserValueError(
@@ -68,20 +68,20 @@ def gae(rewards, dones, values, next_values, gamma, lam):
 
 
 def retrace(rewards, dones, next_values, action_values, ratios, gamma):
-    """Returns Retrace's targets of action values, [T, N], constants.
+    """Returns Retrace's targets for action values, [T, N], without gradients.
 
     Q_t = r_t + γ (v'_t + min(1, ρ_{t+1}) (Q_{t+1} - q_{t+1}))
 
-    without the last term at an episode's end and at the sequence's. Munos et al. 2016,
-    "Safe and Efficient Off-Policy Reinforcement Learning", with λ = 1, as Wang et al.
-    2017 (ACER) have it in equation 5.
+    without the last term at the end of an episode or of the sequence. Munos et al.
+    2016, "Safe and Efficient Off-Policy Reinforcement Learning", with λ = 1, as in
+    equation 5 of Wang et al. 2017 (ACER).
 
     Args:
         rewards: [T, N]
         dones: [T, N] bool
         next_values: [T, N] v', of the state that followed: 0 after a true end
         action_values: [T, N] q, of the actions taken
-        ratios: [T, N] ρ = π(a|s) / μ(a|s), where μ drew them
+        ratios: [T, N] ρ = π(a|s) / μ(a|s), where μ is the policy that drew a
         gamma: discount of one agent step
     """
 
@@ -99,8 +99,8 @@ def retrace(rewards, dones, next_values, action_values, ratios, gamma):
 def explained_variance(predictions, targets) -> float:
     """Returns 1 - Var[target - prediction] / Var[target] over all elements.
 
-    1 is a perfect prediction, 0 is no better than the mean, below is worse;
-    NaN where the targets do not vary.
+    1 is a perfect prediction, 0 is no better than the mean, below 0 is worse; NaN if
+    the targets do not vary.
     """
     variance = np.var(targets)
     if variance == 0:

@@ -1,18 +1,18 @@
-"""What is learned from: rewards of the environment, or others made of each rollout.
+"""The rewards to learn from: the environment's, or others made from each rollout.
 
 ``--reward=environment`` calls ``environment()`` and ``--reward=my_module:my_function``
 calls yours, with ``run`` and ``policy`` by position and its own arguments by keyword.
-A function of this file returns an object with
+Such a function returns an object with
 
     begin()
-        called once before the first rollout of a new run, not of a resumed one
+        called once before the first rollout of a new run, but not of a resumed one
     __call__(rollout)
-        rewards [T, N] of a ``Rollout``, and metrics for the row of its update; it may
-        train itself on the rollout after that
+        returns the rewards [T, N] of a ``Rollout``, and metrics for the row of that
+        update; the object may then train itself on the rollout
     get_state(), set_state(state)
-        all that changes, for checkpoints; or ``variables``, if it is no more than these
+        all that changes, for checkpoints; or ``variables``, if nothing else changes
 
-Scores of episodes (``eprewmean``) are the environment's own whatever is learned from.
+Episode scores (``eprewmean``) are the environment's own, whichever rewards are used.
 """
 
 

@@ -1,4 +1,4 @@
-"""The logger behind ``baselines.logger``: one row of numbers to several outputs."""
+"""The logger behind ``baselines.logger``: writes rows of numbers to several outputs."""
 
 import contextlib
 import json
@@ -26,16 +26,16 @@ class Logger:
     """Collects the numbers of a row and writes rows to its outputs.
 
     Args:
-        folder: where files go, or None for none.
-        formats: names, as ``find_output`` takes them.
+        folder: where files are written; None for no files.
+        formats: names of outputs, see ``find_output``.
         config: JSON values of a run, written to ``config.json`` before the first
             output.
         is_new: whether the folder was named for this logger alone, so that a second
             run in it may replace the first.
 
     Attributes:
-        level: text of lower levels is left out; with DISABLED, rows are too.
-        outputs: by format, without those that failed; None for closed.
+        level: text below this level is left out; with DISABLED, rows are as well.
+        outputs: by format, without those that failed; None while closed.
         lost: sentences that say which files could not be written, and why.
     """
 
@@ -45,7 +45,7 @@ class Logger:
         self.config = config if mpi.rank == 0 else None
         self.config_text = None  # of config.json, once it was written
         self.outputs = None
-        # From each one's get_state(), when it last worked; None before they are made.
+        # By format, from the last get_state() that worked; None before outputs exist.
         self.states = None
         self.lost = []
         self.descriptor = None  # of the lock
@@ -57,13 +57,13 @@ class Logger:
         self.counts = defaultdict(int)
 
     def open(self, state=None):
-        """Creates folder and files, unless that is done.
+        """Creates the folder and the files, unless they are open already.
 
         Args:
-            state: from ``get_state``, if files are truncated to it and continued.
+            state: from ``get_state``, to which files are truncated and then continued.
 
         Raises:
-            UserFileError: if the folder is not this logger's, see ``claim``.
+            UserFileError: if the folder belongs to another run, see ``claim``.
         """
         if self.outputs is not None:
             return
@@ -71,7 +71,7 @@ class Logger:
             self.claim()
         else:  # of a run that is resumed
             self.claimed = self.has_run = True
-        show_warnings()  # A run begins, whose arguments were accepted.
+        show_warnings()  # The arguments were accepted, and the run begins.
         state = state or self.states or {}
         states = {name: state.get(name) for name in self.formats}
         if self.folder is not None:
@@ -86,14 +86,14 @@ class Logger:
         self.outputs, self.states = outputs, states
 
     def claim(self, overwrite=False):
-        """Locks the folder, and makes sure that nothing in it is of another run.
+        """Locks the folder, and makes sure that it has no files of another run.
 
         Args:
             overwrite: whether files of an earlier run are removed.
 
         Raises:
-            UserFileError: if there are some, and ``overwrite`` is false, or another
-                process is writing to the folder.
+            UserFileError: if there are such files and ``overwrite`` is false, or if
+                another process is writing to the folder.
         """
         if self.folder is None or mpi.rank > 0:
             return
@@ -159,7 +159,7 @@ class Logger:
         self.counts.clear()
 
     def forward(self, method, *arguments):
-        """Calls a method of the outputs that have it."""
+        """Calls a method on every output that has it."""
         self.open()
         for name, output in list(self.outputs.items()):
             if self.level < DISABLED and hasattr(output, method):
@@ -168,7 +168,7 @@ class Logger:
 
     @contextlib.contextmanager
     def going_on(self, name):
-        """Leaves out an output that fails from then on."""
+        """Closes an output that fails, and leaves it out from then on."""
 
         def lose(error):
             if isinstance(error, FileNotFoundError):
@@ -181,16 +181,16 @@ class Logger:
             yield
 
     def lose(self, error):
-        """Notes which file could not be written; the first time, says so.
+        """Records that a file could not be written; warns on stderr the first time.
 
         Args:
-            error: a UserFileError, or its sentence.
+            error: a UserFileError, or its message.
         """
         if str(error) in self.lost:
             return
         self.lost.append(str(error))
         if len(self.lost) == 1 and mpi.rank == 0:
-            # No output of the log is certain to work.
+            # Not through the log, whose outputs may all have failed.
             with contextlib.suppress(OSError):
                 print(f"warning: {error}; the run goes on without it", file=sys.stderr)
 
@@ -206,7 +206,7 @@ class Logger:
 
     def end_run(self):
         self.clear()  # What was added after the last row belongs to no other run.
-        if self.config is None:  # Otherwise more is saved, until close().
+        if self.config is None:  # Otherwise more files are saved until close().
             self.unlock()
 
     def unlock(self):
@@ -215,7 +215,7 @@ class Logger:
             self.descriptor = None
 
     def get_state(self):
-        """Returns the states of the outputs, from which a checkpoint continues."""
+        """Returns the states of the outputs, from which a resumed run continues."""
         self.open()
         self.keep_folder()
         for name, output in list(self.outputs.items()):
@@ -224,10 +224,10 @@ class Logger:
         return dict(self.states)
 
     def keep_folder(self):
-        """Makes the folder of a run anew if it is gone, so that it can be resumed.
+        """Recreates the folder of a run if it is gone, so that it can be resumed.
 
         Raises:
-            UserFileError: if that is impossible, or another run is in its place.
+            UserFileError: if that is impossible, or another run has taken its place.
         """
         if self.config_text is None:
             return

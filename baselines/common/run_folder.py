@@ -1,4 +1,4 @@
-"""What a log folder says of its run: how far it is, its scores, what comes next."""
+"""What a log folder says about its run: its progress, its scores and its state."""
 
 import os
 from datetime import datetime
@@ -27,20 +27,20 @@ from baselines.common.saving.log_folder import (
 
 
 class RunFolder(NamedTuple):
-    """A run, as far as its log folder says; None for what it does not say.
+    """A run, as described by its log folder; None for what is unknown.
 
     Attributes:
         folder: its path.
-        alg, env, seed: what is trained, where, and the seed.
+        alg, env, seed: the algorithm, the environment and the seed.
         num_timesteps: agent steps so far.
-        total_timesteps: agent steps that it is to have.
+        total_timesteps: agent steps that it is to have in the end.
         seconds: of training so far.
-        last_return: mean return of the last 100 episodes, or of those there were.
+        last_return: mean return of the last 100 episodes, or of all if there are fewer.
         best_return: the best mean return of 100 episodes in a row.
-        changed: when its log last changed.
-        state: ``running`` (a process is writing to the folder), ``finished`` (there
-            is a model, and nothing is left to train), ``resumable`` (there are
-            checkpoints) or ``stopped`` (neither).
+        changed: when it last wrote one of its files.
+        state: ``running`` (a process is writing to the folder), ``finished`` (training
+            has ended, see ``find_state``), ``resumable`` (there are checkpoints) or
+            ``stopped`` (none of these).
     """
 
     folder: str
@@ -57,12 +57,12 @@ class RunFolder(NamedTuple):
 
     @property
     def steps(self) -> str:
-        """Agent steps so far, and of how many."""
+        """Agent steps so far, and the total if it is known, as text."""
         total = "" if self.total_timesteps is None else f" of {self.total_timesteps:,}"
         return f"{self.num_timesteps or 0:,}{total}"
 
     def cells(self) -> dict:
-        """Returns what there is to say in a table, as text by column."""
+        """Returns the cells of a run in a table, as text by column."""
         return {
             "algorithm": to_text(self.alg),
             "environment": to_text(self.env),
@@ -74,14 +74,14 @@ class RunFolder(NamedTuple):
 
 
 def to_text(value) -> str:
-    """Returns a number or name for a table, a dash for None."""
+    """Returns a number or name as text for a table, a dash for None."""
     if value is None:
         return "–"
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def describe_run(result) -> RunFolder:
-    """Returns what is known of a run.
+    """Returns what is known about a run.
 
     Args:
         result: a ``Result`` of ``find_runs``.
@@ -112,7 +112,7 @@ def config_of(result) -> dict:
 
 
 def read_scores(result):
-    """Returns the last and the best mean return of 100 episodes, None for no such."""
+    """Returns the last and the best mean return of 100 episodes, None if unknown."""
     if has_episodes(result):
         means = plot_util.smooth(known(result.monitor.r), 100, mode="causal")
         best = means[99:]
@@ -125,7 +125,7 @@ def read_scores(result):
 
 
 def count_steps(result):
-    """Returns the agent steps of a run, None if nothing says how many."""
+    """Returns the number of agent steps of a run, None if it is unknown."""
     counts = [int(steps) for steps in read_known(result, STEPS)[-1:]]
     for path in list_manifests(os.path.join(result.dirname, "checkpoints")):
         counts.append(int(os.path.basename(path).removesuffix(".json")))
@@ -135,7 +135,7 @@ def count_steps(result):
 
 
 def count_seconds(result):
-    """Returns for how long a run was trained, None if nothing says it."""
+    """Returns how many seconds a run was trained for, None if that is unknown."""
     seconds = list(read_known(result, SECONDS)[-1:])
     if has_episodes(result):
         seconds += list(known(result.monitor.t)[-1:])
@@ -143,7 +143,7 @@ def count_seconds(result):
 
 
 def read_known(result, names) -> np.ndarray:
-    """Returns the numbers in the first of some columns that the rows of a run have."""
+    """Returns the finite numbers in the first of some columns that the rows have."""
     try:
         return known(find_column(result, names))
     except UserError:  # no such column
@@ -151,13 +151,13 @@ def read_known(result, names) -> np.ndarray:
 
 
 def known(numbers) -> np.ndarray:
-    """Returns those of some numbers that are finite."""
+    """Returns numbers without those that are infinite or NaN."""
     return numbers[np.isfinite(numbers)]
 
 
 def find_change(folder) -> datetime:
     """Returns when a run last wrote one of its files, in local time."""
-    # Others in its folder, such as pictures, say nothing of it.
+    # Other files in its folder, such as pictures, do not count.
     paths = find_run_files(folder, names=(*LOG_FILES, *SAVED_FILES))
     times = [os.lstat(path).st_mtime for path in paths or [folder]]
     return datetime.fromtimestamp(max(times)).astimezone()
@@ -176,24 +176,24 @@ def find_state(folder, config, steps) -> str:
     path = config.get("arguments", {}).get("save_path")
     path = os.path.expanduser(path or os.path.join(folder, MODEL_FILE))
     if config and os.path.isfile(path):
-        # Each start writes config.json and each end the model, also one by stop_at. But
+        # Every start writes config.json, and every end, even by stop_at, the model. But
         # a copy of a folder may have lost these times.
         started = os.path.getmtime(os.path.join(folder, "config.json"))
         if os.path.getmtime(path) >= started or not has_update_left(config, steps):
             return "finished"
     if config.get("command", "") is None and not has_update_left(config, steps):
-        return "finished"  # Python's callers save models where they like.
+        return "finished"  # Callers in Python save models where they like.
     if list_manifests(os.path.join(folder, "checkpoints")):
         return "resumable"
     return "stopped"
 
 
 def has_update_left(config, steps) -> bool:
-    """Whether a whole update fits into the agent steps that a run still has."""
+    """Whether a whole update fits into the agent steps that a run has left."""
     try:
         size = config["arguments"]["num_env"] * config["ranks"]
         nsteps = config["settings"].get("nsteps", 1)
-        # Another algorithm's may be anything.
+        # In an algorithm of one's own it may be anything.
         size *= nsteps if type(nsteps) is int else 1
         size = config.get("update_size", size)  # which a run from Python knows
         return steps + size <= config["arguments"]["num_timesteps"]

@@ -132,12 +132,12 @@ def minibatch(indices, states, *batch):
 
     Args:
         indices: [B] of samples, from 0 to T N - 1; of environments if there is a
-            recurrent state, as a sequence begins with its own.
+            recurrent state, as each sequence begins with its own state.
         states: [N, S] recurrent state before the first step; None if none.
         batch: fields [T, N, ...].
 
     Returns:
-        states [B, S] or None, and fields [1, B, ...], or [T, B, ...] of environments.
+        states [B, S] or None, and fields [1, B, ...], or [T, B, ...] for environments.
     """
     if states is not None:
         states = ops.take(states, indices, axis=0)
@@ -150,13 +150,13 @@ class Shuffler:
     """Splits batches into random minibatches."""
 
     def __init__(self, seed):
-        # Not the random numbers of the policy, which is given the same seed.
+        # A stream of its own: the policy is given the same seed.
         self.rng = np.random.default_rng([seed, 1])
 
     def minibatches(self, size, count) -> np.ndarray:
-        """Returns random indices [count, size // count] of 0 to ``size`` - 1.
+        """Returns random indices from 0 to ``size`` - 1, [count, size // count].
 
-        None is there twice; all are if ``count`` divides ``size``.
+        None occurs twice; all of them occur if ``count`` divides ``size``.
         """
         used = size // count * count
         return self.rng.permutation(size)[:used].reshape(count, -1)

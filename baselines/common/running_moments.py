@@ -24,7 +24,7 @@ class RunningMoments:
     def update(self, batch) -> None:
         """Adds a batch, [B, *shape]; with several MPI ranks, the batches of all ranks.
 
-        All ranks have to call this, and have the same moments afterwards.
+        All ranks have to call this; afterwards they have the same moments.
         """
         batch = np.asarray(batch, np.float64)
         moments = batch.mean(axis=0), batch.var(axis=0), len(batch)

@@ -1,6 +1,6 @@
 """Schedules: numbers that change with the fraction of training done, 0 to 1.
 
-The classes at the end are OpenAI Baselines', whose numbers change with steps.
+The classes at the end are those of OpenAI Baselines, whose values depend on the step.
 """
 
 import itertools
@@ -26,7 +26,7 @@ def middle_drop(progress):
 
 
 def double_linear_con(progress):
-    """Linear at twice the speed, and 0.125 from where that is reached."""
+    """Linear at twice the speed, down to 0.125."""
     return max(1.0 - 2.0 * progress, 0.125)
 
 
@@ -47,9 +47,9 @@ def make_schedule(value, of_numbers="constant", name="the schedule"):
     """Returns a function from the fraction of training done, 0 to 1, to a number.
 
     Args:
-        value: text such as ``linear:2.5e-4``, a schedule and what it begins with; a
-            number, which changes as ``of_numbers`` says; or such a function itself.
-        of_numbers: name of the schedule that a number alone has.
+        value: text such as ``linear:2.5e-4``, a schedule and its initial value; a
+            number, which follows ``of_numbers``; or such a function itself.
+        of_numbers: name of the schedule for a plain number.
         name: of the argument, for messages.
 
     Raises:
@@ -79,17 +79,17 @@ def make_schedule(value, of_numbers="constant", name="the schedule"):
 
 
 def check_schedule(value, name) -> None:
-    """Raises UserValueError unless ``make_schedule`` takes the value."""
+    """Raises UserValueError unless ``make_schedule`` accepts the value."""
     make_schedule(value, name=name)
 
 
 def check_lrschedule(lr, lrschedule, *defaults) -> None:
-    """Raises UserValueError if ``lrschedule`` is no default and has no effect.
+    """Raises UserValueError if ``lrschedule`` is not a default and has no effect.
 
     Args:
-        lr: as ``make_schedule`` takes it, with a schedule of its own unless a number.
-        lrschedule: name of the schedule of numbers.
-        defaults: names that it may have by itself.
+        lr: as in ``make_schedule``; unless it is a number, it has its own schedule.
+        lrschedule: name of the schedule for a plain number.
+        defaults: the names that ``lrschedule`` has by default.
     """
     if lrschedule not in defaults and not isinstance(lr, Real):
         raise UserValueError(
@@ -109,7 +109,7 @@ class ConstantSchedule:
 
 
 class LinearSchedule:
-    """From ``initial_p`` to ``final_p`` in ``schedule_timesteps`` steps; then that."""
+    """From ``initial_p`` to ``final_p`` over ``schedule_timesteps``, then constant."""
 
     def __init__(self, schedule_timesteps, final_p, initial_p=1.0):
         self.schedule_timesteps = schedule_timesteps
@@ -127,16 +127,16 @@ def linear_interpolation(left, right, fraction):
 
 
 class PiecewiseSchedule:
-    """Values between points.
+    """Values interpolated between points.
 
     Args:
-        endpoints: (step, value) of each, with rising steps.
+        endpoints: (step, value) pairs, with rising steps.
         interpolation: function of the value before, the value after, and the fraction
             of the way between them.
-        outside_value: before the first point and from the last on; None for none.
+        outside_value: value before the first point and from the last on, or None.
 
     Raises:
-        UserValueError: if steps do not rise; from ``value`` for a step outside.
+        UserValueError: if steps do not rise; from ``value``, if a step has no value.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Replay memory that is drawn from in sequences, with the policy that acted."""
+"""Replay memory that is sampled in sequences, with the probabilities of actions."""
 
 from typing import NamedTuple
 
@@ -11,11 +11,11 @@ from baselines.common.sizes import check_sizes
 
 
 class Sequences(NamedTuple):
-    """T successive steps of N environments, which need not have begun together."""
+    """T successive steps of N environments, which need not start at the same time."""
 
     obs: np.ndarray  # [T + 1, N, *observation shape], the last after the last step
     actions: np.ndarray  # [T, N, *action shape]
-    # [T, N, A] float32, of all actions, when these were drawn
+    # [T, N, A] float32, of all actions, at the time of acting
     probabilities: np.ndarray
     rewards: np.ndarray  # [T, N] float32
     dones: np.ndarray  # [T, N] bool: the episode ended with this step
@@ -41,7 +41,7 @@ class SequenceReplayBuffer(ReplayBuffer):
         self.probabilities = np.zeros((*rows, num_actions), np.float32)
 
     def add_probabilities(self, probabilities) -> None:
-        """Stores the probabilities [N, A] that the next step's actions are drawn by."""
+        """Stores the probabilities [N, A] that the next actions are drawn with."""
         self.probabilities[self.count % self.num_rows] = probabilities
 
     def newest(self, steps) -> Sequences:
@@ -49,9 +49,9 @@ class SequenceReplayBuffer(ReplayBuffer):
         return self._sequences(np.full(self.num_envs, self.count - steps), steps)
 
     def sample_sequences(self, steps) -> Sequences:
-        """Samples one sequence from each environment; so many steps have to be stored.
+        """Samples one sequence per environment; at least ``steps`` have to be stored.
 
-        It begins anywhere, and may go on into the next episode.
+        A sequence begins anywhere, and may continue into the next episode.
         """
         stop = self.count - steps + 1
         first_rows = self.rng.integers(self.first_row, stop, self.num_envs)
@@ -79,12 +79,12 @@ def make_sequence_memory(run, size, steps) -> SequenceReplayBuffer:
     """Returns a memory for the steps of a run, see ``make_memory``.
 
     Args:
-        run: as there.
-        size: transitions to store.
-        steps: of the sequences that are drawn.
+        run: as in ``make_memory``.
+        size: number of transitions to store.
+        steps: length of the sequences that are sampled.
 
     Raises:
-        UserValueError: if one of each environment does not fit.
+        UserValueError: if one sequence from each environment does not fit.
     """
     # First, so that a large nsteps is not blamed on buffer_size.
     check_sizes(run.env, steps, run.arguments)
@@ -100,8 +100,8 @@ def values_at_limits(model, sequences):
     """Returns the values [T, N] of ``last_obs``, 0 elsewhere.
 
     Args:
-        model: has ``value``, which is called with N observations at a time: with other
-            numbers it would be compiled again.
+        model: has ``value``, which is called with N observations at a time: with any
+            other number it would be compiled again.
         sequences: a ``Sequences``.
     """
     values = np.zeros_like(sequences.rewards)

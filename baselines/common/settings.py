@@ -1,4 +1,4 @@
-"""What a run is started with: by a command line, to and from ``config.json``."""
+"""The settings of a run, as given on a command line and stored in ``config.json``."""
 
 import dataclasses
 from typing import Annotated, Any, Literal
@@ -13,8 +13,8 @@ class Settings:
     """The arguments of ``baselines.run``, and those of ``learn()``.
 
     Attributes:
-        learn_arguments: keywords for ``learn()``, those of the network included.
-        learn: the algorithm's function.
+        learn_arguments: keywords for ``learn()``, including those of the network.
+        learn: the algorithm's ``learn()``.
         spec: of the environment.
         config: JSON values for ``config.json``.
     """

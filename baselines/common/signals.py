@@ -1,4 +1,4 @@
-"""Signals that end a run in order, or that it outlives."""
+"""Signals that end a run gracefully, or that it survives."""
 
 import contextlib
 import os
@@ -20,19 +20,19 @@ def stop_number() -> int:
 
 
 def stop(number) -> None:
-    """Raises what ends a program after SIGINT or SIGTERM."""
+    """Raises the exception that ends a program after SIGINT or SIGTERM."""
     if number == signal.SIGINT:
         raise KeyboardInterrupt
     raise SystemExit(128 + number)
 
 
 class StopSignals:
-    """Notes SIGINT and SIGTERM, so that a run ends when its update does.
+    """Records SIGINT and SIGTERM, so that a run ends after its current update.
 
     A second SIGINT raises KeyboardInterrupt at once.
 
     Attributes:
-        number: of the signal that came, 0 for none.
+        number: number of the signal that arrived, 0 for none.
     """
 
     def __init__(self):
@@ -40,16 +40,16 @@ class StopSignals:
         self.old_handlers = {}
 
     def catch(self) -> None:
-        """Notes signals from now on, in place of what they did before."""
+        """Records signals from now on, in place of their previous handlers."""
         global caught
         if threading.current_thread() is not threading.main_thread():
-            return  # Elsewhere signals are not ours.
+            return  # Only the main thread may handle signals.
         self.outer, caught = caught, self
         for number in STOP_SIGNALS:
             self.old_handlers[number] = signal.signal(number, self._on_signal)
 
     def release(self) -> None:
-        """Lets the signals do again what they did before."""
+        """Restores the previous handlers of the signals."""
         global caught
         if self.old_handlers:
             caught = self.outer
@@ -68,11 +68,11 @@ def second_interrupt_ends():
     """Ends the process soon after a second SIGINT in a run, whatever it is doing.
 
     Python's handlers wait for the end of a compiled update, which may take long. This
-    is for a command line alone: a notebook would lose its variables.
+    is only for a command line: a notebook would lose its variables.
     """
     read, write = os.pipe()
     os.set_blocking(write, False)
-    # What the system writes to when a signal comes.
+    # The system writes to this when a signal arrives.
     before = signal.set_wakeup_fd(write, warn_on_full_buffer=False)
     # Ctrl-C reaches forked processes too, and would count once for each.
     os.register_at_fork(after_in_child=lambda: signal.set_wakeup_fd(-1))
@@ -85,10 +85,10 @@ def second_interrupt_ends():
 
 
 def end_at_second_interrupt(numbers) -> None:
-    """Ends the process after the second SIGINT that a run does not answer.
+    """Ends the process if a run does not respond to a second SIGINT.
 
     Args:
-        numbers: file descriptor from which the numbers of signals are read.
+        numbers: file descriptor that the numbers of signals are read from.
     """
     with open(numbers, "rb", buffering=0) as stream:
         count = 0

@@ -1,8 +1,7 @@
-"""What a run needs in memory: refused in one line before it is made.
+"""Checks whether what a run needs fits into memory, before it is allocated.
 
-What one part alone makes, such as a replay memory or ppo2's epochs, is checked there.
-These are the least that is needed: what layers compute in between, for example, is not
-in it.
+What only one part needs, such as a replay memory or ppo2's epochs, is checked there.
+The sizes are lower bounds: for example, they leave out what layers compute in between.
 """
 
 import contextlib
@@ -14,9 +13,9 @@ from baselines.common.arguments import Batch, Batches
 from baselines.common.errors import UserValueError
 from baselines.common.machine import array_bytes, check_memory
 
-STEP_BYTES = 5000  # of a step in a rollout, for the objects that its arrays are
-TRANSITION_BYTES = 28  # of a transition in a batch, beside observations
-# A weight, its gradient, and what an optimiser such as Adam has of it.
+STEP_BYTES = 5000  # per step of a rollout, for the objects that its arrays are
+TRANSITION_BYTES = 28  # per transition in a batch, besides observations
+# A weight, its gradient, and what an optimiser such as Adam stores for it.
 TRAINED_COPIES = 4
 
 
@@ -29,15 +28,15 @@ def check_sizes(env, nsteps, arguments) -> None:
         arguments: the ``Arguments`` of ``learn()``.
     """
     if not arguments.given["total_timesteps"]:
-        return  # A model is loaded, nothing more.
+        return  # Only a model is loaded.
     observation = array_bytes(env.observation_space.shape, env.observation_space.dtype)
     check_memory(
         f"a rollout of {nsteps:,} steps in {env.num_envs:,} environments",
-        # As they come, and side by side.
+        # Each observation as it arrives, and again stacked with the others.
         nsteps * (STEP_BYTES + 2 * env.num_envs * observation),
         "nsteps" if "nsteps" in arguments.declared else "rollout",
     )
-    # Batches before how many of them, so that the message names the one too large.
+    # Batch before Batches, so that the message names the argument that is too large.
     for marker in Batch, Batches:
         for name, argument in arguments.declared.items():
             if marker in argument.markers:
@@ -51,9 +50,9 @@ def check_sizes(env, nsteps, arguments) -> None:
 
 @contextlib.contextmanager
 def checked_weights():
-    """Raises UserValueError in a block that makes layers if they do not fit.
+    """Raises UserValueError if layers that are built in a block do not fit into memory.
 
-    Each weight has to fit into what those before it have left.
+    Each weight has to fit into the memory that those before it have left.
     """
     add_weight, refusal = keras.Layer.add_weight, None
 
@@ -74,7 +73,7 @@ def checked_weights():
     except UserValueError:
         if refusal is None:
             raise
-        # Without the lines that Keras adds to what is raised inside of a layer.
+        # Without the lines that Keras adds to exceptions inside a layer.
         raise refusal from None
     finally:
         keras.Layer.add_weight = add_weight
@@ -84,7 +83,7 @@ def check_optimizer(variables) -> None:
     """Raises UserValueError if an optimiser and gradients do not fit into memory.
 
     Args:
-        variables: what it trains, which is in memory already.
+        variables: the variables that it trains, which are in memory already.
     """
     count = sum(math.prod(variable.shape) for variable in variables)
     size = (TRAINED_COPIES - 1) * array_bytes([count], "float32")

@@ -1,4 +1,4 @@
-"""Where a run is: a live line on a terminal, and now and then a plain one elsewhere."""
+"""Progress of a run: a live line on a terminal, an occasional plain one elsewhere."""
 
 import contextlib
 import sys
@@ -12,8 +12,8 @@ from baselines import logger
 from baselines.common import mpi
 from baselines.common.amounts import duration, short
 
-LIVE_SECONDS = 0.5  # from one change of the live line to the next
-PLAIN_SECONDS = 60  # without a word, after which there is a plain line
+LIVE_SECONDS = 0.5  # between changes of the live line
+PLAIN_SECONDS = 60  # without output, after which a plain line is shown
 
 
 class Status:
@@ -36,12 +36,12 @@ class Status:
             self.live.start()
 
     def update(self, num_timesteps, episodes, wrote_row) -> None:
-        """Shows how far training is, if it is time to.
+        """Shows the progress of training, if it is time to.
 
         Args:
             num_timesteps: agent steps so far.
             episodes: ``EpisodeResults``.
-            wrote_row: whether the log had a row, which says as much.
+            wrote_row: whether a row was logged, which shows the progress as well.
         """
         if episodes.count >= 100:
             mean = episodes.mean("r")
@@ -76,7 +76,7 @@ class Status:
         return " · ".join([*words, self.score(episodes)])
 
     def score(self, episodes) -> str:
-        """Returns the mean return of the last 100 episodes, and the best there was."""
+        """Returns the mean return of the last 100 episodes, and the best so far."""
         if not episodes.count:
             return "no episode has ended"
         best = "" if self.best is None else f", best {self.best:.4g}"
@@ -89,7 +89,7 @@ class Status:
 
 
 def begin_status(name, env, first_timestep, total_timesteps) -> Status:
-    """Says what is trained, where and on which device; returns its ``Status``.
+    """Logs what is trained, where and on which device; returns its ``Status``.
 
     Args:
         name: of the algorithm.

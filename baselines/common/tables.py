@@ -1,4 +1,4 @@
-"""CSV files of numbers, of this library and of others, as arrays with named columns."""
+"""Reads CSV files of numbers, from this library or others, into record arrays."""
 
 import csv
 import os
@@ -12,14 +12,14 @@ def read_table(path) -> np.recarray:
     """Returns the rows of a CSV file, whose first line names the columns.
 
     Args:
-        path: of the file; what is behind its last line break is left out.
+        path: of the file; anything after its last line break is left out.
 
     Returns:
-        a record array with a float column ``table[name]``, also ``table.name``, for
-        each name; a cell without a number is NaN.
+        a record array with a float column ``table[name]`` (also ``table.name``) for
+        each name; a cell that is not a number becomes NaN.
 
     Raises:
-        UserFileError, UserValueError: if it cannot be read, or is no such file.
+        UserFileError, UserValueError: if it cannot be read, or is not such a file.
     """
     return parse_table(read_text(path), path)
 
@@ -37,7 +37,7 @@ def read_text(path) -> str:
 
 
 def parse_table(text, path) -> np.recarray:
-    """Returns the rows of a text as ``read_table`` does; ``path`` is for its errors."""
+    """Returns the rows of a text as ``read_table`` does; ``path`` is for messages."""
     # The last line may still be being written.
     lines = text.rpartition("\n")[0].splitlines()
     names = []

@@ -1,4 +1,4 @@
-"""Where the time of a run goes: into environments, acting, updates, and the rest."""
+"""Where the time of a run goes: environments, acting, updates and the rest."""
 
 import contextlib
 import threading
@@ -8,7 +8,7 @@ from baselines.common.saving.states import check_like
 
 
 class Spent(threading.local):
-    """Seconds by the part that took them, in the run of this thread."""
+    """Seconds spent in each part of the run of this thread."""
 
     def __init__(self):
         self.seconds = {}
@@ -19,9 +19,9 @@ spent = Spent()
 
 @contextlib.contextmanager
 def timed(part):
-    """Counts the time of a block, or of each call of a function, as that of a part.
+    """Adds the time of a block, or of each call of a function, to that of a part.
 
-    On a GPU, which computes while Python goes on, it counts for whoever waits for it.
+    A GPU computes while Python goes on; its time counts for the part that waits for it.
     """
     start = time.perf_counter()
     try:
@@ -32,13 +32,13 @@ def timed(part):
 
 
 class Clock:
-    """Seconds of training, those before the run was resumed included."""
+    """Seconds of training, including those before the run was resumed."""
 
     def __init__(self):
         self.before, self.start = 0.0, time.perf_counter()
 
     def begin(self) -> None:
-        """Counts from now on, for a run that begins in this thread."""
+        """Starts counting from 0, for a run that begins in this thread."""
         self.set_state({"seconds": 0.0, "parts": {}})
 
     @property
@@ -46,7 +46,7 @@ class Clock:
         return self.before + time.perf_counter() - self.start
 
     def shares(self) -> str:
-        """Returns each part's share of the time in words, the largest first."""
+        """Returns each part's share of the time as text: largest first, rest last."""
         parts = dict(sorted(spent.seconds.items(), key=lambda x: -x[1]))
         parts["other"] = max(0.0, self.seconds - sum(parts.values()))
         return ", ".join(f"{k} {v / self.seconds:.0%}" for k, v in parts.items())

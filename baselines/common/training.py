@@ -1,4 +1,4 @@
-"""Everything about a run that is not its algorithm."""
+"""Everything about a run that is not specific to its algorithm."""
 
 import os
 import secrets
@@ -57,20 +57,20 @@ class Run:
     Args:
         learn: the function that was called.
         arguments: its ``Arguments``.
-        module: of the algorithm, or of its preset.
+        module: name of the module of the algorithm, or of its preset.
 
     Attributes:
         env: the VecEnv.
         model: what is trained.
         seed: of this MPI rank.
-        episodes: ``EpisodeResults``; with several ranks those of all, up to the update
-            before.
+        episodes: ``EpisodeResults``; with several ranks, those of all ranks up to the
+            previous update.
         new_episodes: results (``info["episode"]``) of this rank's episodes that ended
             in this update.
-        num_timesteps: agent steps at the end of this update, of all environments and
+        num_timesteps: agent steps at the end of this update, over all environments and
             ranks.
-        row: the row of the log that this update has, as a dict that can be added to;
-            None if it has none.
+        row: the row of the log for this update, as a dict that can be added to; None
+            if it has none.
         stop: whether training ends after this update.
     """
 
@@ -113,7 +113,7 @@ class Run:
 
         Args:
             model: what is trained.
-            target: a model whose variables become equal to those of ``model``.
+            target: a model whose variables are set to those of ``model``.
 
         Raises:
             UserFileError, UserValueError: as ``Model.load`` does.
@@ -131,12 +131,12 @@ class Run:
         Args:
             nsteps: steps of each environment in an update.
             model: what is trained; has ``description``.
-            parts: all else that has a state, by name: an object with ``get_state`` and
-                ``set_state``, or a Keras optimiser.
+            parts: everything else that has a state, by name: objects with ``get_state``
+                and ``set_state``, or Keras optimisers.
 
         Raises:
-            UserError: if no update fits into ``total_timesteps`` or into memory, or
-                there is no such run, or it does not fit this one.
+            UserError: if no update fits into ``total_timesteps`` or into memory, or if
+                the run to resume does not exist or does not match this one.
         """
         self.model = model
         check_sizes(self.env, nsteps, self.arguments)
@@ -177,7 +177,7 @@ class Run:
         return self
 
     def warn(self) -> None:
-        """Says which arguments have no effect, or a bad one."""
+        """Warns of arguments that have no effect, or a bad one."""
         for line in self.arguments.without_effect() + getattr(self.env, "ignored", []):
             logger.warn(line)
         bfloat16 = self.arguments.given["precision"] == "bfloat16"
@@ -190,7 +190,7 @@ class Run:
     def begin(self) -> None:
         """Opens the log of a new run."""
         if not self.total_timesteps:
-            return  # A model is loaded, nothing more.
+            return  # Only a model is loaded.
         self.clock.begin()
         if self.checkpoint_interval:
             check_writable(self.checkpoints.folder)
@@ -202,7 +202,7 @@ class Run:
             logger.warn(f"no checkpoints are written: {NOT_RESUMABLE}")
 
     def restore(self) -> None:
-        """Continues where the newest intact checkpoint is, and its log."""
+        """Continues a run and its log from the newest intact checkpoint."""
         if not all(map(is_resumable, self.envs)):
             raise UserTypeError(NOT_RESUMABLE)
         folder, total = find_run_folder(self.resume), self.total_timesteps
@@ -258,9 +258,9 @@ class Run:
             logger.end_run()
 
     def updates(self):
-        """Yields ``nupdates``, from 1, and ``num_timesteps`` of each update to be made.
+        """Yields ``nupdates``, from 1, and ``num_timesteps`` of each update to make.
 
-        An update ends, with its row and its checkpoint, when the next is asked for.
+        An update ends, with its row and checkpoint, when the next one is requested.
         """
         done = self.num_timesteps // self.batch_size
         for nupdates in range(done + 1, self.num_updates + 1):
@@ -274,54 +274,54 @@ class Run:
                 return
 
     def due(self, every, after=0) -> int:
-        """Returns how often something is due in this update.
+        """Returns how many times something is due in this update.
 
         Args:
             every: agent steps from one time to the next.
-            after: agent steps before the first of which nothing is due.
+            after: agent steps up to which nothing is due.
         """
         return count_due(self.previous_timesteps, self.num_timesteps, every, after)
 
     def add_episodes(self, results) -> None:
-        """Takes the results (``info["episode"]``) of episodes that ended."""
+        """Adds the results (``info["episode"]``) of episodes that ended."""
         self.new_episodes += results
-        if mpi.size == 1:  # With more, those of all ranks when the update ends.
+        if mpi.size == 1:  # With more, end_update() adds those of all ranks.
             self.episodes.extend(results)
 
     def episodes_due(self, print_freq) -> bool:
-        """Whether an update has a row each ``print_freq`` episodes.
+        """Whether this update has a row, with one every ``print_freq`` episodes.
 
-        With several ranks, whose episodes are counted when an update ends, this is of
-        the update before.
+        With several ranks, this is about the previous update, as their episodes are
+        counted when an update ends.
         """
         before, now = self.episodes.previous, self.episodes.count
         return count_due(before, now, print_freq) > 0
 
     def row_due(self, log_interval) -> bool:
-        """Whether an update has a row: the first, and each ``log_interval``-th."""
+        """Whether this update has a row: the first, and every ``log_interval``-th."""
         nupdates = self.num_timesteps // self.batch_size
         return nupdates == 1 or nupdates % log_interval == 0
 
     def log(self, metrics, **columns) -> None:
-        """Makes the row of this update, which is written when it ends.
+        """Makes the row of this update, which is written when the update ends.
 
-        Beside these numbers it has ``total_timesteps``, ``fps`` (agent steps a second),
-        ``eprewmean`` and ``eplenmean`` (of the last 100 episodes).
+        It also gets ``total_timesteps``, ``time_elapsed``, ``fps`` (agent steps per
+        second), and the means of the last 100 episodes, such as ``eprewmean``.
 
         Args:
-            metrics: of the loss; means are taken of arrays.
+            metrics: of the loss; arrays are replaced by their means.
             columns: other numbers.
         """
         self.row = columns | {k: float(np.mean(v)) for k, v in metrics.items()}
 
     def end_update(self, last) -> None:
-        """Writes the row and the checkpoint that are due, and agrees on the end.
+        """Writes the row and checkpoint that are due; ranks agree on whether to stop.
 
         Args:
             last: whether training ends here anyway.
 
         Raises:
-            KeyboardInterrupt, SystemExit: if SIGINT or SIGTERM came.
+            KeyboardInterrupt, SystemExit: if SIGINT or SIGTERM was received.
         """
         score = np.nan
         if self.evaluation and (last or self.due(self.evaluation.interval)):
@@ -339,7 +339,7 @@ class Run:
                 self.episodes.extend(new_episodes)
         self.new_episodes = []
         self.stop = any(stop for _, stop, _ in ranks)
-        # It may have reached one rank alone, or this one since it was read.
+        # A signal may have reached only one rank, or this one since it was read.
         number = max(number for *_, number in ranks)
         self.signals.number = number or self.signals.number
         self.stop_at_score(score)
@@ -356,7 +356,7 @@ class Run:
             stop(number)
 
     def stop_at_score(self, score) -> None:
-        """Ends training if the model is as good as was asked for.
+        """Ends training if the mean return has reached ``stop_at``.
 
         Args:
             score: mean return of an evaluation, NaN if there was none.
@@ -388,10 +388,10 @@ class Run:
 
 
 def make_seed(seed) -> int:
-    """Seeds what draws initial weights; returns the seed, a random one for None.
+    """Seeds the initial weights; returns the seed for later draws, random for None.
 
-    With several MPI ranks their weights have one seed; what comes back is each rank's
-    own, for what is drawn later.
+    With several MPI ranks, the seed of the weights is the same on all of them, and the
+    one returned is each rank's own.
     """
     if seed is None:
         seed = mpi.broadcast(secrets.randbelow(2**31))

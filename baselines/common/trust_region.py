@@ -1,7 +1,7 @@
-"""Steps of a policy that a KL divergence limits.
+"""Policy steps that are limited by a KL divergence.
 
-Schulman et al. 2015, "Trust Region Policy Optimization", appendix C: along the natural
-gradient, no further than the divergence; and the simpler limit of Wang et al. 2017.
+Schulman et al. 2015, "Trust Region Policy Optimization", appendix C: a step along the
+natural gradient up to the limit; and the simpler limit of Wang et al. 2017.
 """
 
 import numpy as np
@@ -12,9 +12,9 @@ from baselines.common.errors import DivergedError
 from baselines.common.timing import timed
 from baselines.common.updates import assign, flatten
 
-FISHER_STRIDE = 5  # time steps from one in the Fisher matrix to the next
+FISHER_STRIDE = 5  # between time steps that the Fisher matrix is computed from
 MAX_HALVINGS = 10  # of a step, before it is given up
-TOLERANCE = 1.5  # times the KL divergence that is asked for is accepted
+TOLERANCE = 1.5  # times the limit of the KL divergence is still accepted
 
 
 def make_trust_region_update(policy, loss, max_kl, cg_iters, cg_damping):
@@ -23,19 +23,19 @@ def make_trust_region_update(policy, loss, max_kl, cg_iters, cg_damping):
     step = sqrt(2 δ / xᵀFx) x   with   F x = -∇L   and then halved, see ``line_search``
 
     F is the Hessian of the mean of KL(π_old || π), the Fisher matrix, with
-    ``cg_damping`` added to its diagonal. As in OpenAI Baselines it is that of every
-    fifth time step, unless the policy is recurrent. The metrics are those of the loss
-    after the step, and ``halvings``: how often it was halved, 10 if it was given up and
-    the policy is as it was.
+    ``cg_damping`` added to its diagonal. As in OpenAI Baselines, it is computed from
+    every fifth time step, unless the policy is recurrent. The metrics are those of the
+    loss after the step, and ``halvings``: how often the step was halved, or 10 if it
+    was given up and the policy is unchanged.
 
     With several MPI ranks, gradients, products with F and losses are means over all of
     them, so all make the same step; the policy has to be the same on all of them.
 
     Args:
         policy: a ``Policy``, whose ``policy_variables`` are trained.
-        loss: function of the parameters [T * N, P] of the policy before the step, of
-            states [N, S], obs [T, N, ...], masks [T, N], and of ``batch``, that
-            returns the loss L and metrics, among which is ``kl``.
+        loss: function of the distribution parameters [T * N, P] before the step, of
+            states [N, S], obs [T, N, ...], masks [T, N], and of ``batch``; it returns
+            the loss L and metrics, which include ``kl``.
         max_kl: δ
         cg_iters: iterations of ``conjugate_gradient``.
         cg_damping: what is added to the diagonal of F.
@@ -80,7 +80,7 @@ def make_trust_region_update(policy, loss, max_kl, cg_iters, cg_damping):
 
 
 def gradient_of(function, variables):
-    """Returns a function like one that returns (loss, metrics): the gradient, [P]."""
+    """Returns a function for the gradient [P] of one that returns (loss, metrics)."""
     differentiate = backend.value_and_grad(function, variables)
     return lambda *inputs: flatten(differentiate(*inputs)[1])
 
@@ -119,7 +119,7 @@ def natural_step(multiply, descent, iterations, max_kl):
         max_kl: δ
 
     Raises:
-        DivergedError: if it is not finite.
+        DivergedError: if xᵀFx is not positive and finite.
     """
     x = conjugate_gradient(multiply, descent, iterations)
     if not x.any():
@@ -134,16 +134,16 @@ def natural_step(multiply, descent, iterations, max_kl):
 
 
 def conjugate_gradient(multiply, b, iterations, tolerance=1e-10):
-    """Returns x [P] with A x = b nearly, for a symmetric positive definite matrix A.
+    """Returns x [P] with A x ≈ b, for a symmetric positive definite matrix A.
 
-    Hestenes and Stiefel 1952; after k iterations it is the best in the space spanned
-    by b, A b, ..., Aᵏ⁻¹ b.
+    Hestenes and Stiefel 1952; after k iterations x is the best solution in the space
+    spanned by b, A b, ..., Aᵏ⁻¹ b.
 
     Args:
         multiply: function from a vector [P] to its product with A.
         b: [P]
-        iterations: how many at most.
-        tolerance: of the squared norm of b - A x, at which it ends.
+        iterations: maximum number of iterations.
+        tolerance: squared norm of b - A x below which the iterations stop.
     """
     x, residual, direction = np.zeros_like(b), b, b
     squared = residual @ residual
@@ -160,17 +160,17 @@ def conjugate_gradient(multiply, b, iterations, tolerance=1e-10):
 
 
 def line_search(evaluate, max_kl) -> dict:
-    """Halves a step until it raises no loss and leaves the KL divergence in its limit.
+    """Halves a step until the KL divergence is within its limit and the loss no higher.
 
     Args:
         evaluate: function that takes a fraction of the step, from where it began, and
-            returns the loss and metrics there, with ``kl`` among them. The last call
-            is with what was chosen.
-        max_kl: of which ``kl`` may be 1.5 times.
+            returns the loss and metrics there, which include ``kl``. The last call is
+            with the fraction that was chosen.
+        max_kl: limit, of which ``kl`` may be up to 1.5 times.
 
     Returns:
-        the metrics and ``halvings``: 10 if every fraction was refused, and the last
-        call was with 0.
+        the metrics and ``halvings``: 10 if every fraction was rejected, in which case
+        the last call was with 0.
     """
     loss_before, _ = evaluate(0.0)
     for halvings in range(MAX_HALVINGS):
@@ -183,7 +183,7 @@ def line_search(evaluate, max_kl) -> dict:
 
 
 def limit_gradients(gradients, directions, delta):
-    """Returns the nearest z [..., A] to gradients g [..., A] with k · z ≤ δ.
+    """Returns the z [..., A] nearest to gradients g [..., A] with k · z ≤ δ.
 
     z = g - max(0, (k · g - δ) / |k|²) k, with directions k [..., A]. Wang et al. 2017,
     "Sample Efficient Actor-Critic with Experience Replay", equation 12.

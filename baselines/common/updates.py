@@ -14,7 +14,7 @@ from baselines.common import backend, mpi
 from baselines.common.errors import DivergedError
 from baselines.common.timing import timed
 
-CHECK_INTERVAL = 100  # updates from one comparison of the ranks to the next
+CHECK_INTERVAL = 100  # updates between comparisons of the ranks
 
 
 class Step(NamedTuple):
@@ -28,24 +28,24 @@ class Step(NamedTuple):
 def make_update(*steps, variables=(), after=None, scan=False):
     """Returns ``update(learning_rate, *batch) -> metrics``.
 
-    It makes the steps in their order, each with the weights that the one before left,
-    and returns the metrics of all. That is one compiled call. ``learning_rate``
-    is every optimiser's, or None to leave each its own.
+    It makes the steps in order, each with the weights that the previous one left, and
+    returns the metrics of all steps. This is one compiled call. ``learning_rate`` is
+    set on every optimiser; None leaves each its own.
 
-    With several MPI ranks, each step is two calls: in between, its gradients are
-    averaged over the ranks, so that the optimiser limits the norm of the average. Every
+    With several MPI ranks, each step is two calls, between which its gradients are
+    averaged over the ranks, so that the optimiser clips the norm of the average. Every
     rank starts from the variables of rank 0; ``update`` raises RuntimeError if they
     differ later. It raises DivergedError if a metric is not finite. (A gradient that is
-    not is found by the next update's loss, or by ``Model.get_state``.)
+    not finite is found by the next update's loss, or by ``Model.get_state``.)
 
     Args:
-        steps: each a ``Step``. Two may share an optimiser, if they train the same.
+        steps: each a ``Step``. Two may share an optimiser if they train the same.
         variables: all that the losses read and ``after`` writes, trained or not.
         after: function without arguments, called after the last step, which may move
             variables, see ``move_towards``.
-        scan: whether ``update`` is repeated, once for each slice of ``batch[0]``
-            [K, ...] (an array or a nest of them), which the losses are given in its
-            place. That is one compiled call as well. Metrics have a first axis K then.
+        scan: whether ``update`` is repeated for each slice of ``batch[0]`` [K, ...] (an
+            array or a nest of them), with the slice in its place. This is one compiled
+            call as well. Metrics then have a first axis K.
     """
     for step in steps:
         if not step.optimizer.built:
@@ -180,7 +180,7 @@ def unflatten(vector, variables) -> list:
 
 
 def assign(variables, vector) -> None:
-    """Gives variables the values that a vector has side by side."""
+    """Assigns the parts of a vector to variables, see ``unflatten``."""
     for variable, value in zip(variables, unflatten(vector, variables)):
         variable.assign(value)
 
@@ -198,7 +198,7 @@ def move_towards(targets, sources, fraction) -> None:
 
 
 def broadcast(variables) -> None:
-    """Gives variables the values that they have on rank 0."""
+    """Sets variables to their values on rank 0."""
     if mpi.size > 1:
         for variable in variables:
             variable.assign(mpi.broadcast(np.asarray(variable)))

@@ -1,4 +1,4 @@
-"""Code of the user's own, such as an environment: its modules, and where it raised."""
+"""The user's own code, such as an environment: importing it, locating its errors."""
 
 import contextlib
 import importlib.util
@@ -13,7 +13,7 @@ from baselines.common.errors import TRACEBACK, UserError, UserValueError, first_
 
 
 def folder_of(package) -> str:
-    """Returns the folder of a package, with a separator: not those that begin alike."""
+    """Returns the folder of a package, as a prefix: with a separator at its end."""
     return os.path.join(os.path.dirname(importlib.util.find_spec(package).origin), "")
 
 
@@ -27,10 +27,10 @@ def import_named(module, purpose):
 
     Args:
         module: its dotted name.
-        purpose: what it is for, to begin messages with, such as ``network 'x:y'``.
+        purpose: what it is for, as messages begin with, such as ``network 'x:y'``.
 
     Raises:
-        UserValueError: if it does not exist or raises, with its own file and line.
+        UserValueError: if it does not exist, or raises; then with its file and line.
     """
     if not all(part.isidentifier() for part in module.split(".")):
         raise UserValueError(f"{purpose}: {module!r} is not the name of a module")
@@ -50,9 +50,9 @@ def told_in_one_line(purpose, find_home):
     """Raises UserValueError, with file and line, for what the user's own code raises.
 
     Args:
-        purpose: begins the message.
-        find_home: function of the exception that returns where the code is that
-            failed, for an exception that passed through none of its lines; or None.
+        purpose: what the message begins with.
+        find_home: function of the exception that returns where the code that failed is
+            defined, or None; for exceptions whose traceback has no line of it.
     """
     try:
         yield
@@ -73,12 +73,12 @@ def told_in_one_line(purpose, find_home):
 def find_place(error):
     """Returns ``file:line`` of the user's own code, None if it was not running.
 
-    That is the last line of the user's own, rather than in a package that it calls.
+    It is the last line of the user's own code, rather than of a package that it calls.
     """
     filename = getattr(error, "filename", None)
     if isinstance(error, SyntaxError) and filename and not filename.startswith("<"):
         return f"{filename}:{error.lineno}"
-    # Gymnasium raises some exceptions of a constructor again, with more words.
+    # Gymnasium re-raises some exceptions of constructors with a longer message.
     found = [each for each in (error.__cause__, error) if each is not None]
     frames = [x for each in found for x in traceback.extract_tb(each.__traceback__)]
     frames = [frame for frame in frames if not frame.filename.startswith(CALLERS)]
@@ -89,16 +89,16 @@ def find_place(error):
 
 
 def is_own(filename) -> bool:
-    """Whether code is the user's own, and not of Python, of a package or a string."""
+    """Whether code is the user's own, not that of Python, of a package or a string."""
     others = *CALLERS, LIBRARY, "<"
     return not (filename.startswith(others) or "site-packages" in filename)
 
 
 def own_traceback(error):
-    """Returns an exception's traceback from the user's own code on.
+    """Returns an exception's traceback, starting at the user's own code.
 
-    None if no such code was running, as in a bug of this package, or if
-    ``BASELINES_TRACEBACK`` asks for all of it.
+    It is None if no such code was running, as with a bug of this package, or if
+    ``BASELINES_TRACEBACK`` asks for the whole traceback.
     """
     if os.environ.get(TRACEBACK):
         return None
@@ -116,13 +116,13 @@ def own_traceback(error):
 def find_source(module, error):
     """Returns the file of a module that could not be imported, and its line if known.
 
-    It is that of the first package on the way to it that is not imported; None if all
-    are.
+    It is the file of the outermost package, or the module, that was not imported; None
+    if all were.
     """
     for name in accumulate(module.split("."), "{}.{}".format):
         if name not in sys.modules:
             origin = getattr(importlib.util.find_spec(name), "origin", None)
-            if not isinstance(error, SyntaxError):  # but of an extension module
+            if not isinstance(error, SyntaxError):  # such as in an extension module
                 return origin
             with open(origin, "rb") as file:  # Python does not say where a null is.
                 before = file.read().partition(b"\0")[0]
@@ -134,8 +134,8 @@ def find_definition(entry_point, error):
     """Returns ``file:line`` of a class or function, None if that is not known.
 
     Args:
-        entry_point: the object, or ``module:name``, where a name that the module lacks
-            stands for the module itself.
+        entry_point: the object, or ``module:name``; if the module has no such name,
+            it stands for the module itself.
         error: see ``find_source``, for a module that could not be imported.
     """
     if isinstance(entry_point, str):

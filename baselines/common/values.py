@@ -1,7 +1,7 @@
-"""What action values are made of: their targets, their loss, their means.
+"""Kinds of action values: their targets, their losses and their means.
 
 ``--values=categorical`` calls ``categorical()`` and ``--values=my_module:my_function``
-calls yours. A function of this file returns an object with
+calls yours. Such a function returns an object with
 
     size
         how many outputs of the network make one value
@@ -13,7 +13,7 @@ calls yours. A function of this file returns an object with
     losses(outputs, targets)
         the loss of each transition [B], and its priority [B] in a prioritised memory
 
-where returns [B] are the discounted rewards of n steps, and discounts [B] the factor of
+where returns [B] are the discounted rewards of n steps, and discounts [B] the factor on
 the next state's value, 0 where the episode had ended.
 """
 
@@ -41,7 +41,7 @@ def categorical(
     v_max: Annotated[float, "highest return of the distribution"] = 10.0,
 ):
     """Values as distributions of returns (C51, Bellemare et al. 2017)."""
-    # Of each transition: what the atoms of the next state give to those of this one.
+    # Per transition: what each atom of the next state adds to each atom of this one.
     check_memory(f"a target of {atoms:,} atoms", 4 * atoms**2, "atoms")
     if v_min >= v_max:
         raise UserValueError(f"v_min {v_min} has to be below v_max {v_max}")
@@ -62,7 +62,7 @@ class ScalarValues:
         return returns[:, None] + discounts[:, None] * outputs
 
     def losses(self, outputs, targets):
-        """Returns the loss of each [B, 1] and its TD error, [B]: its priority."""
+        """Returns losses [B] of outputs [B, 1], and priorities [B]: TD errors."""
         errors = ops.abs(outputs - targets)[:, 0]
         return ops.where(errors < 1.0, 0.5 * ops.square(errors), errors - 0.5), errors
 
@@ -104,10 +104,10 @@ class CategoricalValues:
         return ops.sum(shares * ops.softmax(outputs)[:, None, :], axis=-1)
 
     def losses(self, outputs, targets):
-        """Returns the cross entropy of each [B, atoms], and its priority, [B].
+        """Returns cross entropies [B] of outputs [B, atoms], and priorities [B].
 
-        That is the Kullback-Leibler divergence: the cross entropy less the targets'
-        own entropy (Hessel et al. 2018, "Rainbow", section "The integrated agent").
+        These are Kullback-Leibler divergences: the cross entropy minus the entropy of
+        the targets (Hessel et al. 2018, "Rainbow", section "The integrated agent").
         """
         losses = -ops.sum(targets * ops.log_softmax(outputs), axis=-1)
         entropies = -ops.sum(targets * ops.log(targets + 1e-8), axis=-1)

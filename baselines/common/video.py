@@ -24,7 +24,7 @@ def check_video(path) -> None:
 
 
 class TerminalFrame(gym.Wrapper):
-    """Draws the last state of an episode, which a VecEnv resets at once, to info."""
+    """Adds a frame of an episode's last state to info, as a VecEnv resets at once."""
 
     stateless = True  # for checkpoints
 
@@ -45,15 +45,15 @@ def check_packages(*names) -> None:
 
 
 def encode_gif(frames, frames_per_second) -> bytes:
-    """Returns frames [height, width, 3] as a GIF, which repeats forever."""
-    from imageio import v3  # as above
+    """Returns frames [height, width, 3] as a GIF that loops forever."""
+    from imageio import v3  # Only here, because training needs no videos.
 
     duration = 1000 / frames_per_second  # milliseconds
     return v3.imwrite("<bytes>", frames, extension=".gif", duration=duration, loop=0)
 
 
 def shrink(frame, max_pixels) -> np.ndarray:
-    """Returns a frame [height, width, 3], smaller if a side has more pixels."""
+    """Returns a frame [height, width, 3], shrunk to at most ``max_pixels`` per side."""
     import cv2  # Only here, because training needs no videos.
 
     factor = min(1.0, max_pixels / max(frame.shape))
@@ -64,8 +64,8 @@ class Video:
     """A video file, .mp4 (H.264) or .gif.
 
     Args:
-        path: of the file; missing folders are made.
-        fps: frames a second.
+        path: of the file; missing folders are created.
+        fps: frames per second.
     """
 
     def __init__(self, path, fps):
@@ -78,7 +78,7 @@ class Video:
         if path.endswith(".gif"):
             self.writer = v2.get_writer(path, mode="I", duration=1000 / fps, loop=0)
         else:
-            # Players take H.264 with even heights and widths alone.
+            # Players accept H.264 only with even heights and widths.
             self.writer = v2.get_writer(path, fps=fps, macro_block_size=2)
 
     def add(self, frame) -> None:
