@@ -1,4 +1,4 @@
-"""What algorithms, environments and commands share."""
+"""Code that algorithms, environments and commands share."""
 
 from baselines.common.lazy import exports, names_of
 

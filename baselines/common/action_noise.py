@@ -1,4 +1,4 @@
-"""Noise on continuous actions, which explores."""
+"""Exploration noise on continuous actions."""
 
 import math
 import re
@@ -8,16 +8,16 @@ import numpy as np
 from baselines.common.errors import UserValueError
 from baselines.common.saving.states import check_like, set_generator
 
-# Of the Ornstein-Uhlenbeck process: how fast it returns to 0, and its time step. OpenAI
-# Baselines' numbers; Lillicrap et al. 2016 have 0.15 as well.
+# Of the Ornstein-Uhlenbeck process: the rate at which it reverts to 0, and its time
+# step. The values are OpenAI Baselines'; Lillicrap et al. 2016 also use 0.15.
 THETA, TIME_STEP = 0.15, 0.01
 
 
 def parse_noise(name, text):
-    """Returns kind and deviation of text such as ``normal_0.2``.
+    """Returns the kind and the deviation in text such as ``normal_0.2``.
 
     Raises:
-        UserValueError: for anything else; ``name`` is the argument's.
+        UserValueError: for any other text; ``name`` is the argument's name.
     """
     match = re.fullmatch(r"(normal|ou)_(\d+\.?\d*(?:[eE]-?\d+)?)|none", str(text))
     if match is None or not math.isfinite(float(match[2] or 0)):
@@ -36,27 +36,27 @@ def check_noise(value, name) -> None:
 class ActionNoise:
     """Noise on the actions of a VecEnv, in units of half the width of their range.
 
-    ``normal_0.2`` has that deviation, and is independent from step to step. ``ou_0.2``
-    is a discretised Ornstein-Uhlenbeck process, which is correlated; it goes on from
-    one episode to the next.
+    ``normal_0.2`` is normal noise of that deviation, independent from step to step.
+    ``ou_0.2`` is a discretised Ornstein-Uhlenbeck process, which is correlated over
+    time; it continues from one episode to the next.
 
     Args:
         text: the kind and its deviation, or ``none``.
         env: the VecEnv.
-        seed: of its generator.
+        seed: seed of the noise's random generator.
         random_eps: probability that an action is drawn uniformly instead.
     """
 
     def __init__(self, text, env, seed, random_eps=0.0):
         self.space, self.random_eps = env.action_space, random_eps
         self.kind, self.deviation = parse_noise("noise_type", text)
-        # Not the numbers that acting, the memory or the player draw.
+        # A random stream separate from those of acting, the memory and the player.
         self.rng = np.random.default_rng([seed, 4])
         shape = env.num_envs, *env.action_space.shape
         self.process = np.zeros(shape, np.float32)
 
     def add(self, actions) -> np.ndarray:
-        """Returns actions [N, *action shape] with the noise of the next step."""
+        """Returns actions [N, *action shape] with the next step's noise added."""
         noise = self.deviation * self.rng.standard_normal(actions.shape, np.float32)
         if self.kind == "ou":
             self.process *= 1 - THETA * TIME_STEP

@@ -1,4 +1,4 @@
-"""A policy beside action values Q(s, a), for continuous actions learned off policy."""
+"""A policy and action values Q(s, a), for off-policy learning of continuous actions."""
 
 import keras
 import numpy as np
@@ -15,9 +15,9 @@ from baselines.common.updates import move_towards
 class Critic(keras.layers.Layer):
     """Q(s, a): a network that takes an observation and an action.
 
-    A vector is joined with the action before the network, where Lillicrap et al. 2016
-    join them after its first layer. An image goes through the network first, whose
-    features are joined with the action before one more dense layer.
+    A vector observation is concatenated with the action before the network; Lillicrap
+    et al. 2016 do so after its first layer. An image goes through the network first,
+    and its features are concatenated with the action before one more dense layer.
 
     Args:
         network: function that builds the network, or a name in ``common/models.py``.
@@ -36,7 +36,7 @@ class Critic(keras.layers.Layer):
         """Returns values [B].
 
         Args:
-            obs: [B, ...], as networks take them, see ``Model.scale``.
+            obs: [B, ...], as returned by ``ActorCritic.inputs``.
             actions: [B, *action shape]
         """
         actions = ops.reshape(actions, (-1, np.prod(actions.shape[1:], dtype=int)))
@@ -49,9 +49,9 @@ class Critic(keras.layers.Layer):
         return self.value(features)[:, 0]
 
     def weight_decay(self):
-        """Returns half the sum of all squared weights but biases and the last layer's.
+        """Returns half the sum of squared weights, except biases and the last layer's.
 
-        The gradient of that is the weights themselves (Lillicrap et al. 2016).
+        Its gradient is the weights themselves (Lillicrap et al. 2016).
         """
         last = {id(v) for v in self.value.variables}
         kernels = [
@@ -63,19 +63,19 @@ class Critic(keras.layers.Layer):
 
 
 class ActorCritic(Model):
-    """A policy π(a|s) and some action values, each with a network of its own.
+    """A policy π(a|s) and one or more critics Q(s, a), each with its own network.
 
     Args:
         observation_space: a Box, Discrete or MultiDiscrete space.
         action_space: a Box.
         network: function that builds each network, or a name in ``common/models.py``.
         distribution: of actions, such as ``SquashedGaussian`` or ``Deterministic``.
-        num_critics: how many action values.
+        num_critics: number of critics.
         normalize_observations: whether to subtract the running mean of float
             observations and divide by their running deviation (``observe``).
         normalize_returns: whether the critics' outputs are values minus the running
             mean of returns, divided by their running deviation (``observe_returns``).
-        seed: of the generator that acting draws from.
+        seed: seed of the random generator for acting.
         algorithm: name of the module that trains it; saved with the model.
 
     Raises:
@@ -135,20 +135,20 @@ class ActorCritic(Model):
 
     @property
     def critic_variables(self) -> list:
-        """The trained variables of the action values."""
+        """The trained variables of the critics."""
         return [v for critic in self.critics for v in critic.trainable_variables]
 
     def inputs(self, obs):
-        """Returns what networks are given for observations as they come."""
+        """Returns raw observations as networks take them: scaled, maybe normalised."""
         obs = self.scale(obs)
         return self.parts["normalizer"](obs) if "normalizer" in self.parts else obs
 
     def policy(self, obs):
-        """Returns parameters [B, P] of π(·|s) for observations as they come."""
+        """Returns parameters [B, P] of π(·|s) for raw observations."""
         return self.parts["pi"](self.parts["network"](self.inputs(obs)))
 
     def values(self, obs, actions):
-        """Returns what each critic says, [critics, B]."""
+        """Returns each critic's values for raw observations, [critics, B]."""
         obs = self.inputs(obs)
         values = ops.stack([critic(obs, actions) for critic in self.critics])
         if "returns" in self.parts:
@@ -157,15 +157,15 @@ class ActorCritic(Model):
 
     @property
     def deviation_of_returns(self):
-        """What critics' outputs are multiplied by; 1 unless returns are normalised."""
+        """The factor on the critics' outputs; 1 unless returns are normalised."""
         return self.parts["returns"].deviation if "returns" in self.parts else 1.0
 
     def observe(self, obs, target) -> None:
-        """Updates the statistics of observations, if any, here and in another model.
+        """Updates the observation statistics, if any, of this model and of ``target``.
 
         Args:
             obs: a batch [B, *observation shape].
-            target: the model, which was made like this one.
+            target: the target model, made with the same arguments as this one.
         """
         if "normalizer" in self.parts:
             self.parts["normalizer"].update(obs)
@@ -176,7 +176,7 @@ class ActorCritic(Model):
         move_towards(theirs, mine, 1)
 
     def observe_returns(self, returns, target) -> None:
-        """Updates the statistics of returns, if any, and leaves all values as they are.
+        """Updates the return statistics, if any, without changing any predicted value.
 
         Pop-Art: van Hasselt et al. 2016, "Learning values across many orders of
         magnitude", equation 4.
@@ -207,13 +207,13 @@ class ActorCritic(Model):
 
         Returns:
             actions [N, *action shape] and the lowest of the critics' values [N], as
-            NumPy arrays, and twice None: there is no recurrent state and no likelihood.
+            NumPy arrays, then None twice, for recurrent state and likelihood.
         """
         actions = self.act(obs, deterministic)
         return actions, np.asarray(self._value(obs, actions)), None, None
 
     def act(self, obs, deterministic=False):
-        """Returns the actions of ``step`` alone, without their values."""
+        """Returns only the actions of ``step``, without computing their values."""
         self.check_batch(obs)
         if deterministic:
             return np.asarray(self._mode(obs))

@@ -1,4 +1,4 @@
-"""What makes a function the ``learn()`` of an algorithm."""
+"""Turns functions into the ``learn()`` of algorithms and presets."""
 
 import functools
 import inspect
@@ -29,7 +29,7 @@ Model = TypeVar("Model", covariant=True)
 class Learn(Protocol[Own, Model]):
     """The type of a ``learn()``, for editors: its own arguments, or any others.
 
-    The others are those of its network, which depend on its name, and those of ``Run``.
+    The others are those of ``Run``, and those of the network, which differ by network.
     """
 
     @overload
@@ -44,31 +44,31 @@ def algorithm(
     """Returns a decorator that makes a function the ``learn()`` of an algorithm.
 
     The function is written as ``def learn(run, *, env: Env, network: Network, ...)``,
-    with arguments annotated as ``arguments.py`` says. Its callers give them without
-    ``run``, and may give ``env`` and ``network`` by position. What it gets are
+    with arguments annotated as described in ``arguments.py``. Callers leave out
+    ``run``, and may give ``env`` and ``network`` by position. The function receives
 
         run         a new ``Run``
-        env         a VecEnv, whatever the caller gave
-        seed        of this MPI rank, a random one for None; Keras is seeded
-        network     and every other ``Part``: a function without arguments that builds
-                    one; arguments of the part were among the caller's keywords
+        env         a VecEnv, whatever kind of environment the caller gave
+        seed        the seed of this MPI rank, random for None; Keras is seeded already
+        network     and every other ``Part``: a ``Builder``, called to build one; it
+                    has the part's own arguments from the caller's keywords
 
-    and everything else as it was given, checked. Its callers can also give the
-    ``run_arguments`` of ``arguments.py``, which ``Run`` looks after. ``help(learn)``
-    lists the meanings.
+    and all other arguments as given, after checking them. Callers can also give the
+    ``run_arguments`` of ``arguments.py``, which ``Run`` handles. ``help(learn)``
+    describes all arguments.
 
     Args:
-        actions: classes of the action spaces that it can be trained in.
+        actions: classes of the action spaces that the algorithm supports.
         mpi: whether several MPI ranks can train one model.
-        preset_of: the ``learn`` of another algorithm, if the function does no more
-            than call what that decorates, ``preset_of.__wrapped__``, with its own
-            arguments by other names.
+        preset_of: the ``learn`` of another algorithm, if the function only calls the
+            function that this decorates, ``preset_of.__wrapped__``, with its own
+            arguments under other names.
     """
 
     def decorate(fn):
         def train(module, given):
             arguments = check_arguments(learn, given)
-            # As what it means here, so that a run is not resumed in another.
+            # Resolves auto before it is stored: a run is not resumed in another one.
             precision = choose_precision(arguments.given["precision"])
             arguments.given["precision"] = precision
             run = Run(learn, arguments, module)
@@ -98,8 +98,8 @@ def algorithm(
 def preset(base: Learn[Own, Model], **settings) -> Learn[Own, Model]:
     """Returns an algorithm's ``learn`` with other defaults.
 
-    A function of a module, such as ``values=quantiles``, becomes the text that names
-    it, because a run's settings are stored as text.
+    A function of a module, such as ``values=quantiles``, is replaced by its name as
+    text, ``module:function``, because a run's settings are stored as text.
     """
     for name, value in settings.items():
         if callable(value):
@@ -131,11 +131,11 @@ def preset(base: Learn[Own, Model], **settings) -> Learn[Own, Model]:
 
 
 def by_name(positional, keywords) -> dict:
-    """Returns the arguments of a call of ``learn()``, all by name.
+    """Returns the arguments of a call to ``learn()``, all by name.
 
     Raises:
-        UserTypeError: for more by position than ``env`` and ``network``, for one that
-            is given twice, and for text where the environment has to be.
+        UserTypeError: if more than ``env`` and ``network`` are given by position, if
+            an argument is given twice, or if text is given as the environment.
     """
     given = dict(zip(BY_POSITION, positional))
     if len(positional) > len(given):
@@ -154,12 +154,12 @@ def by_name(positional, keywords) -> dict:
 
 
 def declare(learn, arguments):
-    """Gives a function its signature, with plain types, and explains its arguments.
+    """Sets a function's signature, with plain types, and documents its arguments.
 
     Args:
         learn: the function.
-        arguments: a list of ``Argument``, which ``declared_arguments`` finds in
-            ``learn.declared``.
+        arguments: a list of ``Argument``, stored in ``learn.declared``, where
+            ``declared_arguments`` looks.
     """
     learn.declared = {argument.name: argument for argument in arguments}
     kinds = dict.fromkeys(BY_POSITION, inspect.Parameter.POSITIONAL_OR_KEYWORD)

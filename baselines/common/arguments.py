@@ -2,10 +2,10 @@
 
     nsteps: Annotated[Count, "steps of each environment in an update"] = 5
 
-is what the command line parses, what is checked before anything is built, and what
-``help(learn)`` and ``--help`` show. A range is a constraint of the package
-``annotated-types``; a function among the annotations is a check of its own, called with
-the value and the argument's name. The markers below say more.
+determines what the command line parses, what is checked before anything is built, and
+what ``help(learn)`` and ``--help`` show. A range is a constraint from the package
+``annotated-types``; a function among the annotations is a custom check, called with the
+value and the argument's name. The markers below declare other properties.
 """
 
 import contextlib
@@ -43,28 +43,28 @@ class NeedsNo(NamedTuple):
 
 
 class MayChange:
-    """Marks an argument that may have another value when a run is resumed."""
+    """Marks an argument that may have a different value when a run is resumed."""
 
 
 class WrittenPath:
-    """Marks the path of something that is written."""
+    """Marks a path that a run writes to."""
 
 
 class Batch:
-    """Marks a number of transitions that are in memory at once, beside all others."""
+    """Marks the size of a batch of transitions, all in memory at once."""
 
 
 class Batches:
-    """Marks a number of batches, of batch_size transitions, drawn together."""
+    """Marks a number of batches, of ``batch_size`` transitions each, drawn together."""
 
 
 class Part(NamedTuple):
     """Marks an argument that names a function, whose arguments ``learn()`` takes too.
 
     Args:
-        kind: what the function builds, in a word for messages.
-        module: where the functions are that need no more than a name.
-        attributes: of what the function builds; "or" is between alternatives.
+        kind: a word for what the function builds, for messages.
+        module: the module whose functions can be given by name alone.
+        attributes: attributes that the result must have; "or" separates alternatives.
     """
 
     kind: str
@@ -84,7 +84,7 @@ class Part(NamedTuple):
         """Returns the function that ``value`` names, or ``value`` if it is one.
 
         Raises:
-            UserValueError: if there is none of that name, or its module fails.
+            UserValueError: if there is no such name, or its module cannot be imported.
             UserTypeError: if it is neither text nor callable.
         """
         if callable(value):
@@ -117,11 +117,11 @@ class Part(NamedTuple):
 class Builder:
     """A ``Part`` with its arguments: each call builds a new one.
 
-    What a call is given comes first; the function takes it by position alone.
+    Arguments of the call itself go to the function's positional-only parameters.
 
     Args:
         part: the Part.
-        value: name or function, as ``learn()`` was given it.
+        value: name or function, as given to ``learn()``.
         keywords: arguments of the function.
     """
 
@@ -129,7 +129,7 @@ class Builder:
         self.kind, self.attributes = part.kind, part.attributes
         self.value = value
         self.build = functools.partial(part.find(value), **keywords)
-        self.context = contextlib.nullcontext  # in which it is built
+        self.context = contextlib.nullcontext  # entered while building
 
     def __repr__(self):
         return repr(self.value)
@@ -153,14 +153,14 @@ class Builder:
         return built
 
 
-MOST = 10**15  # of anything: a million agent steps a second, for thirty years
+MOST = 10**15  # limit of any count: a million agent steps a second for thirty years
 Count = Annotated[int, Interval(ge=1, le=MOST)]
 CountOrZero = Annotated[int, Interval(ge=0, le=MOST)]
-# Weights between two layers of so many units take 4 TB.
+# Weights between two layers with a million units each take 4 TB.
 Units = Annotated[int, Interval(ge=1, le=10**6)]
 Layers = Annotated[int, Interval(ge=0, le=1000)]  # which Keras builds in seconds
-ListOfLayers = MaxLen(100)  # which may be blocks of several
-Unrolled = Annotated[int, Interval(ge=1, le=100)]  # each is compiled by itself
+ListOfLayers = MaxLen(100)  # an item may be a block of several layers
+Unrolled = Annotated[int, Interval(ge=1, le=100)]  # each is compiled separately
 NonNegative = Annotated[float, Ge(0)]
 Positive = Annotated[float, Gt(0)]
 Fraction = Annotated[float, Interval(ge=0, le=1)]
@@ -173,7 +173,7 @@ Schedule = Annotated[
 ]
 ScheduleOfNumbers = Literal[tuple(SCHEDULES)]
 
-# What algorithms share.
+# Shared by algorithms.
 Path = str | os.PathLike  # in Python; text on the command line
 Env = Annotated[
     Any, "a VecEnv, a Gymnasium Env, or a Gymnasium VectorEnv with same-step resets"
@@ -294,11 +294,11 @@ def run_arguments(
         "total_timesteps have to be the same",
     ] = None,
 ):
-    """Declares what every ``learn()`` takes and ``Run`` alone uses."""
+    """Declares arguments that every ``learn()`` takes and only ``Run`` uses."""
 
 
-# What commands share that load a trained model. Code of the user's own is not imported
-# because a file names it, but if the command line does as well.
+# Shared by commands that load a trained model. The user's own code is not imported just
+# because a file names it, but only if the command line names it as well.
 ForeignAlgorithm = Annotated[
     str | None, "algorithm of your own that trained it, my_pkg.my_alg"
 ]
@@ -316,7 +316,7 @@ ForeignReward = Annotated[
     str | None, "reward of your own that it was trained with, module:function"
 ]
 
-# What off-policy algorithms share.
+# Shared by off-policy algorithms.
 BufferSize = Annotated[Count, "transitions in the replay memory"]
 BatchSize = Annotated[Count, Batch, "transitions per optimiser step"]
 LearningStarts = Annotated[CountOrZero, "agent steps before the first optimiser step"]

@@ -1,9 +1,9 @@
-"""DeepMind's preprocessing of Atari games, a wrapper for each step (Mnih et al. 2015).
+"""DeepMind's preprocessing of Atari games, one wrapper per step (Mnih et al. 2015).
 
-The order, from the emulator up: NoopResetEnv, MaxAndSkipEnv (both by
-``make_atari``), then a Monitor, which so records full games and raw scores, then
-EpisodicLifeEnv, FireResetEnv, WarpFrame, ClipRewardEnv (by ``wrap_deepmind``).
-Frames stay uint8; the network scales them, once.
+The order, from the emulator up: NoopResetEnv and MaxAndSkipEnv (from ``make_atari``),
+then a Monitor, which therefore records full games and raw scores, then EpisodicLifeEnv,
+FireResetEnv, WarpFrame and ClipRewardEnv (from ``wrap_deepmind``). Frames stay uint8;
+the network scales them, once.
 """
 
 import ale_py
@@ -33,10 +33,10 @@ def make_atari(env_id, max_episode_steps=None, **env_kwargs) -> gym.Env:
         env_id: id or Gymnasium spec of a game without frame skip, such as
             ``PongNoFrameskip-v4``.
         max_episode_steps: agent steps after which to truncate a game, or None.
-        env_kwargs: for the emulator, such as ``render_mode`` or ``difficulty``.
+        env_kwargs: settings of the emulator, such as ``render_mode`` or ``difficulty``.
 
     Raises:
-        UserValueError: if the game repeats frames itself.
+        UserValueError: if it is no Atari game, or repeats frames or actions itself.
     """
     ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
     spec = gym.spec(env_id) if isinstance(env_id, str) else env_id
@@ -65,9 +65,9 @@ def wrap_deepmind(
         env: an environment from ``make_atari``.
         episode_life: whether a lost life ends an episode.
         clip_rewards: whether rewards are replaced by their sign.
-        frame_stack: whether to stack the last 4 frames here, [84, 84, 4]; not
-            if a VecFrameStack follows.
-        scale: has to be false, see ``refuse_scaling``.
+        frame_stack: whether to stack the last 4 frames here, [84, 84, 4]; leave it
+            off if a VecFrameStack follows.
+        scale: must be false, see ``refuse_scaling``.
     """
     refuse_scaling("wrap_deepmind", scale)
     if episode_life:
@@ -83,7 +83,7 @@ def wrap_deepmind(
 
 
 def refuse_scaling(wrapper, scale) -> None:
-    """Raises if ``scale`` asks a function of this name to divide frames."""
+    """Raises UserValueError, which names ``wrapper``, if ``scale`` is true."""
     if scale:
         raise UserValueError(
             f"{wrapper}(scale=True) is not supported: the network divides uint8 frames "
@@ -120,9 +120,9 @@ class MaxAndSkipEnv(gym.Wrapper):
     frame. Rewards are summed. If a game ends before the last frame of the skip, the
     observation is its last frame.
 
-    What ``make_atari`` makes is stepped in the emulator itself, because AtariEnv.step
-    fetches a screen for every frame, and only two of each skip are needed. Any other
-    environment is stepped as it is.
+    Games from ``make_atari`` are stepped directly in the emulator, because
+    AtariEnv.step fetches a screen for every frame, and only two of each skip are
+    needed. Any other environment is stepped through its own ``step``.
     """
 
     def __init__(self, env, skip=4):
@@ -168,10 +168,10 @@ class MaxAndSkipEnv(gym.Wrapper):
 
 
 def find_emulator(env):
-    """Returns a game's emulator if stepping that alone is the same as ``env.step``.
+    """Returns a game's emulator if stepping it directly is the same as ``env.step``.
 
-    That is so for greyscale screens without a frame skip, under wrappers that leave
-    steps as they are; None otherwise.
+    This holds for greyscale screens without a frame skip, below wrappers that do not
+    change steps. Otherwise returns None.
     """
     transparent = (
         NoopResetEnv,
@@ -194,9 +194,9 @@ def find_emulator(env):
 class EpisodicLifeEnv(gym.Wrapper):
     """Ends an episode at each lost life, but starts a new game only after game over.
 
-    Helps value estimation (Mnih et al. 2015). A ``reset`` right after a lost life
-    continues the same game with one no-op step, unless it is given a seed. So does any
-    reset before game over, above a Monitor that allows no early resets.
+    This helps value estimation (Mnih et al. 2015). A ``reset`` right after a lost life
+    continues the same game with one no-op step, unless it is given a seed. Any reset
+    before game over does so too if the Monitor below does not allow early resets.
     """
 
     def __init__(self, env):
@@ -210,7 +210,7 @@ class EpisodicLifeEnv(gym.Wrapper):
     def step(self, action):
         obs, reward, terminated, truncated, info = self.env.step(action)
         lives = self.unwrapped.ale.lives()
-        # Some games have 0 lives for a few frames before they are over: that is not
+        # Some games show 0 lives for a few frames before they are over: that is not
         # another lost life.
         self.life_lost = 0 < lives < self.lives
         self.game_over = terminated or truncated
@@ -266,7 +266,7 @@ class FireResetEnv(gym.Wrapper):
 
 
 class WarpFrame(gym.ObservationWrapper):
-    """Shrinks frames to uint8 [84, 84, 1] greyscale by area (Mnih et al. 2015)."""
+    """Resizes frames by area to greyscale uint8 [84, 84, 1] (Mnih et al. 2015)."""
 
     def __init__(self, env, width=84, height=84):
         super().__init__(env)

@@ -1,4 +1,4 @@
-"""Command-line arguments made from what a signature declares."""
+"""Command-line arguments, built from what a signature declares."""
 
 import argparse
 import ast
@@ -34,7 +34,7 @@ LITERAL_ERRORS = ValueError, SyntaxError, TypeError, MemoryError, RecursionError
 
 
 class OneLineErrorParser(argparse.ArgumentParser):
-    """An argument parser that takes full names, once, and raises UserValueError."""
+    """A parser that takes full names only, each once, and raises UserValueError."""
 
     def __init__(self, **kwargs):
         super().__init__(
@@ -64,7 +64,7 @@ class OneLineErrorParser(argparse.ArgumentParser):
 
 
 class StoreOnce(argparse.Action):
-    """Stores a value; of two, one would be ignored."""
+    """Stores a value; a second one is an error, as argparse would drop the first."""
 
     def __call__(self, parser, namespace, values, option_string=None):
         if self.given:
@@ -77,7 +77,7 @@ class StoreOnce(argparse.Action):
 
 
 def check_word(word) -> None:
-    """Raises UserValueError for a word that no path or name can be."""
+    """Raises UserValueError for a word that cannot be a path or a name."""
     try:
         word.encode()
     except UnicodeEncodeError:  # bytes that Python could not decode
@@ -90,11 +90,11 @@ def check_word(word) -> None:
 def one_line_errors():
     """Ends the program with status 2 and one line on stderr for a user's mistake.
 
-    With several MPI ranks it ends all of them. What the user's own code raises ends it
-    with status 1 and the traceback from there on. If the environment variable
-    ``BASELINES_TRACEBACK`` is set, all of the traceback is printed instead. Python's
-    warnings wait until the block ends or a run begins; beside such a line there are
-    none.
+    With several MPI ranks, it ends all of them. An exception from the user's own code
+    ends the program with status 1 and the traceback from that code on. If the
+    environment variable ``BASELINES_TRACEBACK`` is set, the whole traceback is printed
+    instead. Python's warnings are held back until the block ends or a run begins; they
+    are dropped where such a line is printed.
     """
     try:
         if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # as during imports
@@ -121,8 +121,8 @@ def command(fn, argv=None):
     """Calls a function with the arguments of a command line, and returns its result.
 
     Args:
-        fn: whose arguments are declared as ``arguments.py`` says. Those without a
-            default are given by their position, the others by ``--name``.
+        fn: the function, whose arguments are declared as ``arguments.py`` describes.
+            Those without a default are positional, the others are ``--name`` options.
         argv: the words; None for those of this process.
     """
     declared = declared_arguments(fn)
@@ -148,14 +148,14 @@ def command(fn, argv=None):
 
 
 def read(arguments, words):
-    """Returns the values that words give to arguments, by name, and the other words.
+    """Parses words; returns the values of arguments, by name, and the unknown words.
 
     Args:
-        arguments: of ``declared_arguments``.
-        words: of a command line.
+        arguments: as returned by ``declared_arguments``.
+        words: the words of a command line.
 
     Raises:
-        UserValueError: for text that is no value of the declared type.
+        UserValueError: for text that is not a value of the declared type.
     """
     parser = OneLineErrorParser(add_help=False)
     add_arguments(parser, arguments)
@@ -164,13 +164,13 @@ def read(arguments, words):
 
 
 def unknown_argument(word, names) -> UserValueError:
-    """Returns the error for a word of the command line that nothing takes."""
+    """Returns the error for a command-line word that is not a known argument."""
     flag = word.split("=")[0] or repr(word)
     return UserValueError(f"unknown argument {flag}{suggest_flag(word, names)}")
 
 
 def suggest_flag(word, names) -> str:
-    """Returns ``; did you mean '--x'?`` for the nearest of ``names``, or nothing."""
+    """Returns ``; did you mean '--x'?`` for the nearest of ``names``, or ''."""
     flag, flags = word.split("=")[0], [f"--{name}" for name in names]
     right = f"--{flag.strip(DASHES).replace('-', '_').lower()}"
     if right == "--":
@@ -179,13 +179,13 @@ def suggest_flag(word, names) -> str:
 
 
 def add_arguments(parser, arguments, defaults=None, title=None) -> None:
-    """Adds arguments to a parser; those that are not given stay out of its result.
+    """Adds arguments to a parser, whose result omits those that are not given.
 
     Args:
         parser: an ArgumentParser.
-        arguments: of ``declared_arguments``.
-        defaults: values that the help shows in place of those of the signature.
-        title: of their group in the help; None for no group.
+        arguments: as returned by ``declared_arguments``.
+        defaults: values that the help shows instead of the signature's defaults.
+        title: title of their group in the help; None for no group.
     """
     group = parser.add_argument_group(title) if title else parser
     for name, argument in arguments.items():
@@ -201,7 +201,7 @@ def add_arguments(parser, arguments, defaults=None, title=None) -> None:
 
 
 def help_of(argument, defaults=None) -> str:
-    """Returns an argument's meaning and default, for a parser."""
+    """Returns an argument's meaning and default, as help text for a parser."""
     default = (defaults or {}).get(argument.name, argument.default)
     text = argument.meaning
     if default is not REQUIRED and default is not None:
@@ -211,15 +211,15 @@ def help_of(argument, defaults=None) -> str:
 
 def of_text(arguments) -> dict:
     """Returns those of ``declared_arguments`` that can be given as text."""
-    # None alone is no value to give, only a way to say "nothing".
+    # None does not count: it only says that there is no value.
     kinds = PARSERS.keys() - {type(None)}
     return {k: v for k, v in arguments.items() if kinds & {c.kind for c in v.choices}}
 
 
 def parser_of(annotation):
-    """Returns a function from text to a value of one of the annotated types."""
+    """Returns a function that parses text as one of the annotated types."""
     choices = [c for c in choices_of(annotation) if c.kind in PARSERS]
-    # Text fits whatever else does not.
+    # Text comes last, as it fits anything.
     choices.sort(key=lambda choice: choice.kind is str)
 
     def parse(text):
@@ -238,7 +238,7 @@ def parser_of(annotation):
 
 
 def parse_text(text):
-    """Returns text that is not empty, as no name and no path is."""
+    """Returns text, which must not be empty, as no name or path is."""
     if not text:
         raise ValueError(text)
     return text
@@ -279,7 +279,7 @@ def parse_none(text):
 
 
 def parse_anything(text):
-    """Returns a Python literal, or the text itself if it is none."""
+    """Returns a Python literal, or the text itself if it is not one."""
     try:
         return ast.literal_eval(text)
     except LITERAL_ERRORS:

@@ -1,4 +1,4 @@
-"""Environments and command lines, as OpenAI Baselines' scripts make them."""
+"""Environments and command lines for scripts written for OpenAI Baselines."""
 
 import argparse
 import os
@@ -15,7 +15,7 @@ __getattr__ = names_of(__name__)
 
 
 def make_vec_env(env_id, env_type, num_env, seed, **settings):
-    """Returns environments as one, with monitor files in the logger's folder.
+    """Returns environments as a VecEnv, with monitor files in the logger's folder.
 
     Args:
         env_id, env_type, num_env, seed, settings: as in ``make_vec_env`` of
@@ -32,9 +32,9 @@ def make_env(
 
     Args:
         env_id, env_type: as in ``make_env`` of ``baselines.common.envs``.
-        seed: of environment 0, or None.
+        seed: seed of environment 0, or None.
         logger_dir: folder of the monitor file, or None for no file.
-        settings: others of ``make_env``.
+        settings: other arguments of that ``make_env``.
     """
     return make.make_env(
         env_id,
@@ -46,10 +46,10 @@ def make_env(
 
 
 def common_arg_parser() -> argparse.ArgumentParser:
-    """Returns a parser of what OpenAI Baselines' scripts share.
+    """Returns a parser of the arguments that OpenAI Baselines' scripts share.
 
-    Arguments that are not given are None, or what they are in ``baselines.run``. Videos
-    are for the script to make, by a ``VecVideoRecorder``.
+    Arguments that are not given have their default in ``baselines.run``, or None if
+    they have none there. The script itself makes videos, with a ``VecVideoRecorder``.
     """
     names = (
         *("env", "env_type", "seed", "alg", "num_timesteps", "network", "gamestate"),
@@ -66,10 +66,10 @@ def common_arg_parser() -> argparse.ArgumentParser:
 
 
 def parse_unknown_args(words) -> dict:
-    """Returns text by name from ``--name=text`` and ``--name text``.
+    """Returns a dict of text by name from ``--name=text`` and ``--name text``.
 
     Raises:
-        UserValueError: for words that are neither.
+        UserValueError: for words in neither form.
     """
     found, words = {}, iter(words)
     for word in words:

@@ -27,13 +27,13 @@ KINDS = {
     "versions": dict,
     "log_formats": list[str],
 }
-KEYS = {name: Argument(name, kind) for name, kind in KINDS.items()}  # beside format
-UPDATE_SIZE = Argument("update_size", Count)  # which a run from Python adds
+KEYS = {name: Argument(name, kind) for name, kind in KINDS.items()}  # besides format
+UPDATE_SIZE = Argument("update_size", Count)  # only in runs started from Python
 NEVER_STORED = {"env", "seed", "resume"}  # among the settings of learn()
 
 
 def make_config(settings, argv=None) -> dict:
-    """Returns the content of ``config.json``; the logger adds its formats.
+    """Returns the content of ``config.json``; the logger adds the log formats.
 
     Args:
         settings: the ``Settings`` of the run.
@@ -51,12 +51,12 @@ def make_config(settings, argv=None) -> dict:
 
 
 def add_start(config, argv, num_timesteps) -> None:
-    """Adds to the ``config.json`` of a run that it is resumed.
+    """Records in the content of a run's ``config.json`` that it is resumed.
 
     Args:
-        config: what ``read_config`` returned, which is changed.
+        config: what ``read_config`` returned; changed in place.
         argv: as in ``make_config``.
-        num_timesteps: agent steps that it is to have now; None for as many as before.
+        num_timesteps: the run's new total of agent steps; None to keep the old one.
     """
     if num_timesteps is not None:
         config["arguments"]["num_timesteps"] = num_timesteps
@@ -66,15 +66,15 @@ def add_start(config, argv, num_timesteps) -> None:
 
 
 def read_config(folder, own) -> dict:
-    """Returns what ``make_config`` made, from a run's folder.
+    """Reads and checks the ``config.json`` of a run.
 
     Args:
-        folder: of the run.
+        folder: the run's folder.
         own: declarations of the arguments of ``baselines.run``.
 
     Raises:
-        UserFileError: if there is none.
-        UserValueError: if it is damaged, or of another version.
+        UserFileError: if there is no such file.
+        UserValueError: if it is damaged, or in another version of the format.
     """
     path = os.path.join(os.path.expanduser(folder), "config.json")
     if not os.path.isfile(path):
@@ -96,15 +96,15 @@ def read_config(folder, own) -> dict:
 
 
 def check_complete(config, own) -> None:
-    """Raises UserValueError unless a dict has all that ``make_config`` makes.
+    """Raises UserValueError unless a dict has everything that ``make_config`` returns.
 
-    What is in it twice has to agree.
+    Unknown arguments, and values stored twice that disagree, are errors as well.
     """
     missing = KEYS.keys() - config.keys()
     arguments, settings = config.get("arguments", {}), config.get("settings", {})
     needed = {"alg", "num_env", "normalize_rewards", "seed"}
     same = [("num_timesteps", "total_timesteps")]
-    if config.get("command") is not None:  # Python may have made any environment.
+    if config.get("command") is not None:  # From Python, env may have no id.
         needed |= {"env", "env_type"}
         same += [(name, name) for name in settings.keys() & own.keys()]
     missing |= own.keys() - arguments.keys()
@@ -128,13 +128,13 @@ def check_complete(config, own) -> None:
 def check_config(config, own) -> None:
     """Raises UserValueError for a value that no run has in its ``config.json``.
 
-    Names that are missing, or that other versions have, are no mistake here.
+    Missing names, and names from other versions, are accepted here.
     """
     for name, argument in {**KEYS, "update_size": UPDATE_SIZE}.items():
         if name in config:
             argument.check(config[name])
     for name, value in config.get("arguments", {}).items():
-        # Python may have made any environment.
+        # From Python, env may have no id.
         if name in own and (name, value) != ("env", None):
             own[name].check(value)
     try:
@@ -144,17 +144,17 @@ def check_config(config, own) -> None:
 
 
 def foreign_code(config) -> list:
-    """Returns the flags that name code outside this package again.
+    """Returns the flags with which a command names code outside this package again.
 
     Args:
-        config: what ``make_config`` made.
+        config: what ``make_config`` returned.
     """
     found = foreign_values(config.get("settings", {}) | config["arguments"])
     return [f"--{name}={value}" for name, value in found.items()]
 
 
 def foreign_values(arguments) -> dict:
-    """Returns those of a run's arguments that name code outside this package."""
+    """Returns those of a run's arguments that name code from outside this package."""
     return {
         name: value
         for name in CODE
@@ -164,7 +164,7 @@ def foreign_values(arguments) -> dict:
 
 
 def is_foreign(name, value) -> bool:
-    """Whether the value of an argument that names code is not of this package."""
+    """Whether the value of an argument names code from outside this package."""
     return ("." if name == "alg" else ":") in str(value)
 
 
@@ -173,10 +173,10 @@ def command_line(argv) -> str:
 
 
 def launcher() -> str:
-    """Returns what goes before a command that is to run as this process does."""
+    """Returns the prefix that makes a command run as this process does."""
     ranks = f"mpiexec -n {mpi.size} " if mpi.size > 1 else ""
     formats = os.environ.get("OPENAI_LOG_FORMAT", "")
-    if ":" in formats:  # one of the user's own, which a resumed run is told again
+    if ":" in formats:  # one of the user's own, which has to be named again on resume
         return f"OPENAI_LOG_FORMAT={shlex.quote(formats)} {ranks}"
     return ranks
 
@@ -185,13 +185,13 @@ def resume_command(folder, config) -> str:
     """Returns the command that continues a run, or the call in Python.
 
     Args:
-        folder: of its log.
-        config: what ``make_config`` made; None for a run that was started from Python.
+        folder: its log folder.
+        config: what ``make_config`` returned; None for a run started from Python.
     """
     if config is None:
         return f"learn(..., resume={folder!r})"
     words = ["-m", "baselines.run", f"--resume={folder}", *foreign_code(config)]
-    # The interpreter that has this package, which "python" may not be.
+    # The interpreter with this package; "python" may be another one.
     return launcher() + shlex.join([sys.executable, *words])
 
 
@@ -209,7 +209,7 @@ def versions() -> dict:
 
 
 def commit():
-    """Returns the Git commit of this package's checkout, None if it is in none."""
+    """Returns the Git commit of this package's checkout, or None if there is none."""
     checkout = os.path.dirname(os.path.dirname(baselines.__file__))
     if not os.path.exists(os.path.join(checkout, ".git")) or not shutil.which("git"):
         return None

@@ -1,4 +1,4 @@
-"""Learning curves out of the logs of runs."""
+"""Learning curves from the logs of runs."""
 
 import contextlib
 import os
@@ -18,14 +18,14 @@ from baselines.common.errors import (
 )
 from baselines.common.tables import read_table
 
-FRAMES_OF_A_STEP = 4  # of Atari and retro games
+FRAMES_OF_A_STEP = 4  # in Atari and retro games
 X_UNITS = {
     "steps": "agent steps",
     "frames": "frames",
     "episodes": "episodes",
     "minutes": "minutes",
 }
-# By this library, Stable-Baselines3 and algorithms of OpenAI Baselines.
+# Columns in logs of this library, Stable-Baselines3 and OpenAI Baselines' algorithms.
 STEPS = "total_timesteps", "time/total_timesteps", "misc/total_timesteps", "steps"
 STEPS += "TimestepsSoFar", "total/steps"
 EPISODES = "episodes", "time/episodes", "EpisodesSoFar", "total/episodes"
@@ -33,7 +33,7 @@ SECONDS = "time_elapsed", "time/time_elapsed", "misc/time_elapsed", "TimeElapsed
 SECONDS += ("total/duration",)
 RETURNS = "eprewmean", "rollout/ep_rew_mean", "mean 100 episode reward"
 RETURNS += "mean_episode_reward", "EpRewMean", "rollout/return_history"
-# Settings that change nothing of what is learned.
+# Settings that do not affect what is learned.
 NOT_COMPARED = {"seed", "total_timesteps", "resume", "play", "log_path"}
 NOT_COMPARED |= {"worker_timeout", "overwrite"}
 NOT_COMPARED |= {"save_path", "on_worker_failure", "log_interval", "print_freq"}
@@ -42,9 +42,9 @@ NOT_COMPARED |= {"eval_interval", "eval_episodes", "stop_at"}
 
 
 def find_curves(logs, y=None):
-    """Returns the results of each curve by its label, and their common environment.
+    """Returns each curve's results by label, and the environment they share, or None.
 
-    Runs that have nothing to draw, yet, are left out with a warning, unless all are.
+    Runs with nothing to draw yet are left out with a warning, unless all are like that.
 
     Args:
         logs, y: as in ``plot``.
@@ -60,7 +60,7 @@ def find_curves(logs, y=None):
 
 
 def has_numbers(result, y) -> bool:
-    """Whether a run has numbers of a column, or returns for None."""
+    """Whether a run has numbers in the column ``y``, or returns if that is None."""
     if y is None and has_episodes(result):
         return True
     with contextlib.suppress(UserError):
@@ -70,7 +70,7 @@ def has_numbers(result, y) -> bool:
 
 
 def group_curves(found):
-    """Returns the same, of (label, ``Result``) pairs; a label may be None."""
+    """Returns what ``find_curves`` does, for (label or None, ``Result``) pairs."""
     settings = [settings_of(result) for _, result in found]
     unnamed = [own for (label, _), own in zip(found, settings) if label is None]
     curves = {}
@@ -82,7 +82,7 @@ def group_curves(found):
 
 
 def find_results(log) -> list:
-    """Returns (label, ``Result``) of each run of a ``[LABEL=]PATH``; None for none."""
+    """Returns (label or None, ``Result``) for each run at a ``[LABEL=]PATH``."""
     parts = log.split("=")
     for i in range(len(parts)):
         path = os.path.expanduser("=".join(parts[i:]))
@@ -101,10 +101,10 @@ def find_results(log) -> list:
 
 
 def find_runs(folder) -> list:
-    """Returns a ``Result`` for each log folder at or below a folder, of at least one.
+    """Returns a ``Result`` for each log folder at or below a folder, at least one.
 
     Raises:
-        UserFileError: if there is none.
+        UserFileError: if there is no log folder.
         UserValueError: if a file is damaged.
     """
     results, errors = try_runs(folder)
@@ -114,7 +114,7 @@ def find_runs(folder) -> list:
 
 
 def try_runs(folder):
-    """Returns the same, and a UserError for each log folder that is damaged.
+    """Returns what ``find_runs`` does, and a UserError for each damaged log folder.
 
     Raises:
         UserFileError: if there is no log folder.
@@ -130,13 +130,13 @@ def try_runs(folder):
 
 
 def settings_of(result) -> dict:
-    """Returns what runs of one curve have in common, ``alg`` and ``env`` among it."""
+    """Returns the settings that runs of one curve share, with ``alg`` and ``env``."""
     config = result.metadata
     try:
         arguments = config["arguments"]
         found = {"ranks": config["ranks"], **arguments, **config["settings"]}
         found |= {"alg": arguments["alg"], "env": arguments["env"]}
-    except (TypeError, KeyError):  # of another library, or not kept
+    except (TypeError, KeyError):  # from another library, or not stored
         headers = getattr(result.monitor, "headers", [{}])
         name, env = plot_util.task_name(result.dirname), headers[0].get("env_id")
         return {"alg": name, "env": env if isinstance(env, str) else None}
@@ -144,11 +144,11 @@ def settings_of(result) -> dict:
 
 
 def name_curve(own, settings) -> str:
-    """Returns a label that tells a run from those that are not its other seeds.
+    """Returns a label that distinguishes a run from all but its other seeds.
 
     Args:
         own: settings of the run.
-        settings: of all runs, its own among them.
+        settings: settings of each run, this one included.
     """
     parts = [own["alg"]]
     if own["env"] and any(other["env"] != own["env"] for other in settings):
@@ -205,14 +205,14 @@ def x_of_rows(result, x):
 
 
 def minutes_of_rows(result):
-    """Returns the minutes that a run had trained for when its rows were written."""
+    """Returns the minutes of training after which a run's rows were written."""
     for name in SECONDS:
         if name in result.progress.dtype.names:
             return result.progress[name] / 60
     steps = find_column(result, STEPS)
     if not (result.metadata or {}).get("resumed"):
         return steps / find_column(result, ["fps", "time/fps"]) / 60
-    # There fps is of the time since then.
+    # In a resumed run, fps counts only from its latest start.
     if not has_episodes(result):
         raise UserValueError(
             f"{result.dirname} was resumed, and without monitor files nothing says "
@@ -223,7 +223,7 @@ def minutes_of_rows(result):
 
 
 def find_column(result, names):
-    """Returns the first of some columns that the rows of a run have."""
+    """Returns the first of the named columns that the rows of a run have."""
     if result.progress is None:
         raise UserFileError(f"there is no progress.csv in {result.dirname}")
     known = result.progress.dtype.names

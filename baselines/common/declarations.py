@@ -1,4 +1,4 @@
-"""Reads what ``arguments.py`` lets a signature declare, and checks values by it."""
+"""Reads declarations of a signature (``arguments.py``); checks values against them."""
 
 import functools
 import inspect
@@ -26,14 +26,14 @@ from baselines.common.errors import (
 )
 
 REQUIRED = inspect.Parameter.empty
-NOT_IN_FILE = "not in this file"  # no name of an argument
+NOT_IN_FILE = "not in this file"  # cannot be the name of an argument
 
 
 class Choice(NamedTuple):
     """One of the types that an argument may have."""
 
     kind: Any
-    items: tuple  # what a list is of, or the values of a Literal
+    items: tuple  # the type of a list's items, or the values of a Literal
     constraints: tuple
 
     def fits(self, value) -> bool:
@@ -47,7 +47,7 @@ class Choice(NamedTuple):
             right = isinstance(value, numbers.Real) and type(value) is not bool
             return right and is_finite(value)
         kind = CLASSES.get(self.kind, self.kind)
-        # Of other annotations, such as those of typing, nothing can be checked.
+        # Other annotations, such as those of typing, cannot be checked.
         return not isinstance(kind, (type, tuple)) or isinstance(value, kind)
 
     def check_range(self, name, value) -> None:
@@ -65,18 +65,18 @@ class Choice(NamedTuple):
 
     @property
     def names(self) -> list:
-        """What values are called in a sentence."""
+        """Names of this type's values, for messages."""
         if self.kind is Literal:
             return list(map(repr, self.items))
         return [NAMES.get(self.kind) or self.kind.__name__]
 
 
-CLASSES = {  # of values, where they are not the annotated type
+CLASSES = {  # of values, where they differ from the annotated type
     Any: object,
     REQUIRED: object,
     bool: (bool, np.bool_),
     list: (list, tuple),
-    tuple: (list, tuple),  # JSON has lists alone.
+    tuple: (list, tuple),  # JSON only has lists.
 }
 NAMES = {
     types.NoneType: "None",
@@ -100,7 +100,7 @@ LIMITS = {  # by the attributes of the constraints of annotated_types
 
 
 class Argument:
-    """What a function's signature declares of an argument.
+    """What a function's signature declares about an argument.
 
     Args:
         name: its name.
@@ -108,8 +108,8 @@ class Argument:
         default: its default; REQUIRED if it has none.
 
     Attributes:
-        choices: each type that it may have, as a ``Choice``.
-        markers: what is in its ``Annotated`` beside the type.
+        choices: the types that it may have, each as a ``Choice``.
+        markers: what its ``Annotated`` contains besides the type.
     """
 
     def __init__(self, name, annotation, default=REQUIRED):
@@ -126,7 +126,7 @@ class Argument:
 
     @classmethod
     def of(cls, parameter):
-        """Returns what a parameter of a signature declares."""
+        """Returns the Argument for a parameter of a signature."""
         return cls(parameter.name, parameter.annotation, parameter.default)
 
     @property
@@ -144,14 +144,14 @@ class Argument:
         return next((m for m in self.markers if isinstance(m, kind)), None)
 
     def convert(self, value):
-        """Returns a value that was checked: 1e6 as an integer where that is meant.
+        """Converts a checked value: 1e6 becomes an integer where one is expected.
 
-        Numbers of NumPy become Python's, which files can have.
+        NumPy numbers become Python numbers, which can be stored in files.
         """
         return convert(self.choices, value)
 
     def why_unused(self, values) -> str | None:
-        """Says why it has no effect beside these values of others, or None."""
+        """Returns why it has no effect, given the values of all arguments, or None."""
         needs, needs_no = self.marker(Needs), self.marker(NeedsNo)
         if needs and not values[needs.switch]:
             return f"without {needs.switch}"
@@ -166,7 +166,7 @@ class Argument:
     def check(self, value) -> None:
         """Raises UserValueError unless ``value`` has a declared type and range.
 
-        None is right where it is the default.
+        None is valid where it is the default.
         """
         if value is not None or self.default is not None:
             check_choices(self.name, self.choices, value)
@@ -188,7 +188,7 @@ def declared_arguments(fn) -> dict:
 
 
 def convert(choices, value):
-    """Returns a value, with items of lists, as ``Argument.convert`` does."""
+    """Converts a value, and the items of a list, as ``Argument.convert`` does."""
     if isinstance(value, np.generic):
         value = value.item()
     kinds = {choice.kind: choice for choice in choices}
@@ -213,7 +213,7 @@ def choices_of(annotation) -> list:
 
 
 def without_metadata(annotation):
-    """Returns what an ``Annotated`` annotates, and with what."""
+    """Splits an annotation into its type and its ``Annotated`` metadata, () if none."""
     if typing.get_origin(annotation) is Annotated:
         return annotation.__origin__, annotation.__metadata__
     return annotation, ()
@@ -233,7 +233,7 @@ def is_finite(number) -> bool:
 
 
 def plain_type(annotation):
-    """Returns an annotation without what is in its ``Annotated``, however deep."""
+    """Returns an annotation without its ``Annotated`` metadata, at any depth."""
     annotation, _ = without_metadata(annotation)
     members = tuple(map(plain_type, typing.get_args(annotation)))
     if typing.get_origin(annotation) in (typing.Union, types.UnionType):
@@ -256,18 +256,18 @@ def check_choices(name, choices, value) -> None:
 
 
 def names_of(choices) -> str:
-    """Returns what the types of a value are called in a sentence."""
+    """Returns the names of the types that a value may have, for messages."""
     names = [name for choice in choices for name in choice.names]
     return " or ".join(dict.fromkeys(names))
 
 
 class Arguments(NamedTuple):
-    """The arguments of a call of ``learn()``, checked and complete.
+    """The arguments of a call to ``learn()``, checked and complete.
 
     Attributes:
-        values: by name, with a Builder in place of each ``Part``.
-        given: all of them as they were given or are by default, those of parts too.
-        declared: what the signatures say of them.
+        values: values by name, with a Builder in place of each ``Part``.
+        given: all of them, including those of parts, as given or by default.
+        declared: an ``Argument`` for each, by name.
     """
 
     values: dict
@@ -276,7 +276,7 @@ class Arguments(NamedTuple):
 
     @property
     def fixed(self) -> dict:
-        """What has to be the same when the run is resumed, as JSON values."""
+        """What has to stay the same when the run is resumed, as JSON values."""
         plain = {
             name: value
             for name, value in self.given.items()
@@ -284,12 +284,12 @@ class Arguments(NamedTuple):
             and not self.declared[name].may_change
             and is_json(value)
         }
-        # As a checkpoint has them, where tuples are lists.
+        # As in a checkpoint, where tuples are lists.
         return json.loads(json.dumps(plain))
 
     @property
     def for_model(self) -> dict:
-        """What a model is made of, as JSON values, and names of what is none."""
+        """Arguments saved with a model, as JSON values, and names of those left out."""
         fixed, own = self.fixed, self.values.keys()
         parts = {name for name, x in self.declared.items() if x.marker(Part)}
         of_parts = self.given.keys() - own
@@ -307,15 +307,15 @@ class Arguments(NamedTuple):
 
 
 def check_arguments(fn, given) -> Arguments:
-    """Returns the arguments of a call of ``fn``, complete.
+    """Returns the arguments of a call to ``fn``, checked and complete.
 
     Args:
         fn: a function whose arguments are declared as above.
-        given: its keywords, by name; those that are not its own are for its parts.
+        given: the keyword arguments; those that are not its own are for its parts.
 
     Raises:
-        UserTypeError: for a keyword that nothing takes, or one that is missing.
-        UserValueError: for a value of another type or outside its range.
+        UserTypeError: for an unknown or a missing argument.
+        UserValueError: for a value of the wrong type or outside its range.
     """
     declared = dict(declared_arguments(fn))
     parts = {name: part for name, x in declared.items() if (part := x.marker(Part))}
@@ -332,7 +332,7 @@ def check_arguments(fn, given) -> Arguments:
     complete = {name: argument.default for name, argument in declared.items()} | given
     takers = [f"the {part.kind} {complete[x]!r}" for x, part in parts.items()]
     free = [x for x, function in functions.items() if takes_anything(function)]
-    # Unknown names first: one may be what a missing argument is called elsewhere.
+    # Unknown names first: one may be another library's name for a missing argument.
     for name in complete:
         if name not in declared and not free:
             raise UserTypeError(
@@ -365,7 +365,7 @@ def check_arguments(fn, given) -> Arguments:
 
 
 def is_json(value) -> bool:
-    """Whether a value is made of numbers, text, lists and dicts."""
+    """Whether a value can be stored as JSON."""
     try:
         json.dumps(value)
     except (TypeError, ValueError):
@@ -380,7 +380,7 @@ def takes_anything(function) -> bool:
 
 
 def describe_arguments(fn) -> str:
-    """Returns a section ``Args`` for the docstring of a function."""
+    """Returns an ``Args`` section for the docstring of a function."""
     lines = ["Args:"]
     for name, argument in declared_arguments(fn).items():
         lines += textwrap.wrap(

@@ -1,4 +1,4 @@
-"""Algorithms by name: any folder ``<name>/<name>.py`` with a function ``learn``."""
+"""Finds algorithms by name: any ``<name>/<name>.py`` with a function ``learn``."""
 
 import importlib
 import importlib.util
@@ -27,7 +27,7 @@ def list_algorithms() -> list:
 
 
 def find_algorithm(alg) -> str:
-    """Returns the module that has ``learn``, without importing it.
+    """Returns the name of the module that has ``learn``, without importing it.
 
     Args:
         alg: a folder of this package, or ``my_pkg.my_alg``.
@@ -51,10 +51,10 @@ def find_algorithm(alg) -> str:
 
 
 def find_defaults(module, env_type) -> dict:
-    """Returns what the algorithm's defaults.py says of an environment type.
+    """Returns an algorithm's defaults for an environment type, from its defaults.py.
 
-    A preset without such a file, with the arguments of its base, has what that of
-    its base says, but for what the preset sets itself.
+    A preset without such a file, and with the same arguments as its base, takes the
+    defaults of its base, except for those that it sets itself.
     """
     name = f"{module.rpartition('.')[0]}.defaults"
     if importlib.util.find_spec(name) is None:

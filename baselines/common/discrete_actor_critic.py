@@ -1,4 +1,4 @@
-"""A policy and the values of all its Discrete actions, on one network."""
+"""A policy over Discrete actions and the values of all actions, on one network."""
 
 import numpy as np
 from keras import ops
@@ -11,13 +11,13 @@ from baselines.common.model import Model, build_network
 
 
 class DiscreteActorCritic(Model):
-    """A policy π(a|s) and action values Q(s, a), two heads of one network.
+    """A policy π(a|s) and action values Q(s, a), as two heads of one network.
 
     Args:
         observation_space: a Box, Discrete or MultiDiscrete space.
         action_space: a Discrete space.
         network: function that builds the network, or a name in ``common/models.py``.
-        seed: of the generator that actions are drawn from.
+        seed: seed of the generator that actions are drawn from.
         algorithm: name of the module that trains it; saved with the model.
 
     Raises:
@@ -46,7 +46,7 @@ class DiscreteActorCritic(Model):
         """Returns logits of π and action values, both [..., A], as tensors.
 
         Args:
-            obs: [..., *observation shape], as they come.
+            obs: raw observations, [..., *observation shape].
         """
         shape = self.observation_space.shape
         before = obs.shape[: len(obs.shape) - len(shape)]

@@ -2,7 +2,7 @@
 
 A distribution is a set of pure functions of ``params`` [B, num_params], the output
 of the layer that ``head`` makes. It draws no random numbers itself: sampling takes
-noise, made beforehand by ``noise``. Log-probabilities and entropies are in nats.
+noise, drawn beforehand by ``noise``. Log-probabilities and entropies are in nats.
 """
 
 import math
@@ -18,7 +18,7 @@ from baselines.common.lazy import names_of
 
 __getattr__ = names_of(__name__)
 
-HEAD_GAIN = 0.01  # nearly the same distribution everywhere at first
+HEAD_GAIN = 0.01  # so that the initial distribution hardly depends on the observation
 
 
 class Categorical:
@@ -29,7 +29,7 @@ class Categorical:
         self.start = int(space.start)
 
     def head(self):
-        """Returns a Keras layer from features [B, F] to params [B, num_params]."""
+        """Returns a Keras layer that maps features [B, F] to params [B, num_params]."""
         return dense(self.num_params, gain=HEAD_GAIN)
 
     def noise(self, rng, *batch):
@@ -140,8 +140,8 @@ class Bernoulli:
 class DiagGaussian:
     """Continuous actions [B, *shape] with a mean and a log deviation each.
 
-    Actions are not clipped here but by the environment (``envs.spaces.ClipActions``),
-    so that likelihoods are those of what was drawn.
+    Actions are clipped by the environment (``envs.spaces.ClipActions``), not here, so
+    that likelihoods are those of the actions that were drawn.
 
     Args:
         space: a Box.
@@ -218,7 +218,7 @@ class Deterministic:
 
 
 def middle_and_half_width(space):
-    """Returns both [*shape] of a Box of floats; raises UserTypeError for others."""
+    """Returns both, [*shape], of a bounded Box of floats; or raises UserTypeError."""
     low, high = np.float32(space.low), np.float32(space.high)
     with np.errstate(all="ignore"):
         middle, half_width = (high + low) / 2, (high - low) / 2
@@ -277,7 +277,7 @@ class SquashedGaussian(DiagGaussian):
         return self.middle + self.half_width * shaped
 
     def _neglogp(self, params, u):
-        """Returns -log p of the actions of u [B, actions], [B]."""
+        """Returns -log p, [B], of the actions that u [B, actions] is squashed to."""
         # log(1 - tanh(u)²) = 2 (log 2 - u - softplus(-2u)) stays finite for large u.
         log_slope = 2.0 * (math.log(2.0) - u - ops.softplus(-2.0 * u))
         log_slope = log_slope + np.log(self.half_width).reshape(-1)
@@ -289,7 +289,7 @@ class SquashedGaussian(DiagGaussian):
 
 
 class GaussianHead(keras.layers.Layer):
-    """From features [B, F] to means and log deviations [B, 2 k]."""
+    """Maps features [B, F] to means and log deviations [B, 2 k]."""
 
     def __init__(self, num_actions):
         super().__init__()
@@ -316,7 +316,7 @@ def make_distribution(space):
     """Returns the distribution for an action space.
 
     Raises:
-        UserTypeError: if there is none for it.
+        UserTypeError: if the space is not supported.
     """
     for kind, distribution in DISTRIBUTIONS.items():
         if isinstance(space, kind) and (

@@ -1,4 +1,4 @@
-"""Results of episodes, and what is due between two agent steps."""
+"""Collects the results of episodes; counts what is due between two agent steps."""
 
 from collections import deque
 
@@ -13,32 +13,32 @@ from baselines.common.saving.states import DamagedState, check_like, check_numbe
 def result_of(info) -> dict:
     """Returns the result (``info["episode"]``) of an episode from its last info.
 
-    It has ``success``, 0 or 1, if the info tells.
+    It includes ``success``, 0 or 1, if the info reports it.
     """
-    # Of gymnasium-robotics, robots have the first and mazes the second.
+    # In gymnasium-robotics, robots report the first and mazes the second.
     success = to_number(info.get("is_success", info.get("success")))
     known = {"success": success} if success in (0.0, 1.0) else {}
     return info["episode"] | known
 
 
 class ResultCollector:
-    """Takes the results of episodes out of infos; warns once if there are none."""
+    """Collects the results of episodes from infos; warns once if there are none."""
 
     def __init__(self):
-        self.ends = 0  # None once there was a result, or the warning
+        self.ends = 0  # None after the first result or the warning
 
     def collect(self, dones, infos) -> list:
-        """Returns the results (see ``result_of``) of a step.
+        """Returns the results (see ``result_of``) of episodes that a step has ended.
 
         Args:
-            dones, infos: of the step, as ``VecEnv.step_wait`` returned them.
+            dones, infos: as returned by ``VecEnv.step_wait``.
         """
         results = [result_of(info) for info in infos if "episode" in info]
         if results:
             self.ends = None
         elif self.ends is not None:
             self.ends += int(np.sum(dones))
-            # A game of several lives has more ends than episodes.
+            # With several lives, dones outnumber the results of games.
             if self.ends >= 20 * len(infos):
                 logger.warn(
                     f"{self.ends} episodes have ended, but no info has their results, "
@@ -54,8 +54,8 @@ class EpisodeResults:
 
     def __init__(self):
         self.results = deque(maxlen=100)
-        self.count = 0  # of all episodes
-        self.previous = 0  # of those before the last update
+        self.count = 0  # all episodes so far
+        self.previous = 0  # those before the last update
 
     def extend(self, results) -> None:
         for result in results:
@@ -65,12 +65,12 @@ class EpisodeResults:
         self.count += len(results)
 
     def mean(self, key) -> float:
-        """Returns the mean of ``r`` or ``l`` (return, length), NaN if there is none."""
+        """Returns the mean of ``r`` (return), ``l`` (length) or ``success``, or NaN."""
         found = [result[key] for result in self.results if key in result]
         return float(np.mean(found or [np.nan]))
 
     def columns(self) -> dict:
-        """Returns the columns of a row: means of returns, lengths and successes."""
+        """Returns columns for a row of the log: means of return, length and success."""
         columns = {"eprewmean": self.mean("r"), "eplenmean": self.mean("l")}
         if any("success" in result for result in self.results):
             columns["success_rate"] = self.mean("success")
@@ -99,7 +99,7 @@ class EpisodeResults:
 def count_due(before, now, every, after=0) -> int:
     """Returns how many multiples of ``every``, above ``after``, are in (before, now].
 
-    So nothing is lost where several environments step at once.
+    So none is missed where several environments step at once.
     """
     return max(now // every - max(before, after) // every, 0)
 
@@ -108,7 +108,7 @@ def count_updates(total_timesteps, batch_size) -> int:
     """Returns how many updates of ``batch_size`` agent steps fit.
 
     Raises:
-        UserValueError: if none fits and 0 were not asked for.
+        UserValueError: if none fits, unless ``total_timesteps`` is 0.
     """
     if 0 < total_timesteps < batch_size:
         raise UserValueError(

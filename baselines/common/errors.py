@@ -1,19 +1,19 @@
 """Errors that the caller can fix: the command line prints them as one line.
 
-Each is also the Python exception that research code would expect, so that
-``except ValueError`` works as usual. An exception of any other type is a bug,
-ours or an environment's, and is shown with its traceback.
+Each is also a subclass of the built-in exception that research code would expect, so
+that ``except ValueError`` works as usual. An exception of any other type is a bug, ours
+or an environment's, and is shown with its traceback.
 """
 
 import difflib
 import re
 
-TRACEBACK = "BASELINES_TRACEBACK"  # environment variable: not one line, but all of it
-LONGEST = 2000  # characters of a message, which may quote files of others
+TRACEBACK = "BASELINES_TRACEBACK"  # environment variable that shows whole tracebacks
+LONGEST = 2000  # characters in a message, which may quote somebody else's files
 
 
 class UserError(Exception):
-    """A mistake of the caller; the message says what was wrong and what is right."""
+    """A mistake by the caller; the message says what is wrong and what is expected."""
 
 
 class UserValueError(UserError, ValueError):
@@ -45,7 +45,7 @@ class MissingDependency(UserError, ImportError):
 
 
 class MovedModule(UserError, ModuleNotFoundError):
-    """A module of OpenAI Baselines that is not here under its name."""
+    """A module or name of OpenAI Baselines that was moved or removed."""
 
 
 class WorkerError(RuntimeError):
@@ -53,14 +53,14 @@ class WorkerError(RuntimeError):
 
 
 class RaisedInWorker(WorkerError):
-    """An environment raised in its worker process; the message has its traceback."""
+    """An environment raised in its worker process; the message has the traceback."""
 
 
 class WorkerDied(WorkerError, UserError):
-    """A worker process ended without an exception of its environments."""
+    """A worker process ended without an exception from its environments."""
 
 
-# What arguments and networks are called in Stable-Baselines3 and other libraries.
+# Arguments and networks by their names in Stable-Baselines3 and other libraries.
 OUR_NAMES = {
     "CnnLstmPolicy": "cnn_lstm",
     "CnnPolicy": "cnn",
@@ -89,11 +89,11 @@ OTHER_WAYS = {
 
 
 def suggest_name(name: str, known) -> str:
-    """Returns what ``suggest`` does, or what a name of other libraries is here.
+    """Suggests a name as ``suggest`` does, or our name for another library's.
 
     Args:
-        name: that was given, such as ``--learning_rate`` or ``MlpPolicy``.
-        known: names that are right, alike with or without dashes.
+        name: the name that was given, such as ``--learning_rate`` or ``MlpPolicy``.
+        known: the valid names, with dashes if ``name`` has them.
     """
     plain = name.lstrip("-").replace("-", "_")
     dashes = "--" if name.startswith("--") else ""
@@ -105,7 +105,7 @@ def suggest_name(name: str, known) -> str:
 
 
 def suggest(name: str, known) -> str:
-    """Returns ``; did you mean 'x'?`` for the nearest of ``known``, or nothing."""
+    """Returns ``; did you mean 'x'?`` for the nearest of ``known``, or empty text."""
     known = [str(k) for k in known]
     nearest = [k for k in known if k.lower() == name.lower()]
     nearest = nearest or difflib.get_close_matches(name, known, n=1, cutoff=0.6)
@@ -113,7 +113,7 @@ def suggest(name: str, known) -> str:
 
 
 def shown(value, most=80) -> str:
-    """Returns how a value is written in a message, without the middle of a long one."""
+    """Returns the text of a value for a message; the middle of a long one is cut."""
     try:
         text = repr(value)
     except ValueError:
@@ -128,21 +128,21 @@ def first_line(error) -> str:
 
 
 def one_line(error) -> str:
-    """Returns a message without line breaks, control characters or endless words."""
+    """Returns a message without line breaks, control characters or overlong words."""
     text = printable(shortened(str(error)))
     return re.sub(r"(\S{80})\S{200,}(\S{80})", r"\1...\2", text)
 
 
 def shortened(text) -> str:
-    """Returns a text without the middle of a long one."""
+    """Returns a text, without its middle if it is long."""
     if len(text) <= LONGEST:
         return text
     return f"{text[: LONGEST // 2]} ... {text[-LONGEST // 2 :]}"
 
 
 def printable(text) -> str:
-    """Returns a text with escapes for line breaks and other control characters.
+    """Returns a text with line breaks and other control characters escaped.
 
-    Text out of files has to be printed so: it must not move the cursor.
+    Text from files has to be printed like this, so that it cannot move the cursor.
     """
     return "".join(x if x.isprintable() else repr(x)[1:-1] for x in text)

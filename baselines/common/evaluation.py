@@ -1,4 +1,4 @@
-"""Models play episodes in environments of their own, which they do not learn from."""
+"""Evaluates models in episodes of separate environments, without learning from them."""
 
 import os
 
@@ -14,14 +14,14 @@ from baselines.common.saving.log_folder import BEST_MODEL_FILE
 from baselines.common.saving.states import check_like, check_number
 from baselines.common.vec_env.vec_video_recorder import VecFilm
 
-RESULT_BYTES = 250  # of the result of an episode, a dict of three numbers
+RESULT_BYTES = 250  # for the result of an episode, a dict of three numbers
 
 
 def play_steps(model, env, deterministic=False):
     """Yields actions, dones and infos of each step of a VecEnv, after a reset.
 
     Args:
-        model: has ``step`` and ``initial_state``.
+        model: an object with ``step`` and ``initial_state``.
         env: a VecEnv.
         deterministic: whether the model takes the most likely or best actions.
     """
@@ -38,17 +38,17 @@ def play_steps(model, env, deterministic=False):
 def evaluate(model, env, episodes, deterministic=False, actions=None) -> list:
     """Returns the results (see ``result_of``) of episodes, in the order they ended.
 
-    Each environment plays as many as the others, or one more: those that end first are
-    not counted more often.
+    Environments play equally many episodes, or some of them one more, so that short
+    episodes are not counted more often than long ones.
 
     Args:
-        model, env, deterministic: as in ``play_steps``; the VecEnv, or the environments
-            in it, have a monitor.
-        episodes: how many.
-        actions: a list to add those of these episodes to, as arrays [n, *shape].
+        model, env, deterministic: as in ``play_steps``; the VecEnv, or each environment
+            in it, needs a monitor.
+        episodes: number of episodes.
+        actions: a list to append these episodes' actions to, as arrays [n, *shape].
 
     Raises:
-        UserValueError: if episodes end and no monitor says so.
+        UserValueError: if episodes end but no monitor reports their results.
     """
     left = [len(range(i, episodes, env.num_envs)) for i in range(env.num_envs)]
     results, ends = [], 0
@@ -56,7 +56,7 @@ def evaluate(model, env, episodes, deterministic=False, actions=None) -> list:
         if actions is not None:
             actions.append(taken[np.array(left) > 0])
         ends += np.sum(dones)
-        # A game of several lives has more ends than episodes.
+        # With several lives, dones outnumber the results of games.
         if ends > 100 * env.num_envs and not results:
             raise UserValueError(
                 "episodes end, but no info has their results: put a Monitor around "
@@ -73,7 +73,7 @@ def evaluate(model, env, episodes, deterministic=False, actions=None) -> list:
 def summary(results) -> dict:
     """Returns mean, deviation, minimum and maximum of the returns, and mean length.
 
-    Also ``success_rate``, if results have ``success``.
+    It includes ``success_rate`` if results have ``success``.
     """
     returns = [result["r"] for result in results]
     successes = [result["success"] for result in results if "success" in result]
@@ -89,7 +89,7 @@ def summary(results) -> dict:
 
 
 def write_actions(actions, num_timesteps) -> None:
-    """Writes a histogram of actions [n, *shape], or one for each of their parts."""
+    """Writes a histogram of actions [n, *shape], or one for each component."""
     parts = actions.reshape(len(actions), -1).T
     for i, part in enumerate(parts):
         name = "eval_actions" if len(parts) == 1 else f"eval_actions/{i}"
@@ -97,11 +97,11 @@ def write_actions(actions, num_timesteps) -> None:
 
 
 def check_results(episodes, argument) -> None:
-    """Raises UserValueError if the results of so many do not fit into memory.
+    """Raises UserValueError if results of ``episodes`` episodes do not fit into memory.
 
     Args:
-        episodes: how many.
-        argument: that says so.
+        episodes: number of episodes.
+        argument: name of the argument that sets it, for the message.
     """
     check_memory(
         f"the results of {episodes:,} episodes", episodes * RESULT_BYTES, argument
@@ -111,13 +111,13 @@ def check_results(episodes, argument) -> None:
 class Evaluation:
     """Evaluates the model of a run at intervals, and keeps the best one in a file.
 
-    The model takes the most likely or best actions. With several MPI ranks each plays
-    ``episodes``, and results are those of all.
+    The model takes the most likely or best actions. With several MPI ranks, each plays
+    ``episodes`` episodes, and the results of all ranks are combined.
 
     Args:
-        env: a VecEnv of its own.
-        interval: agent steps of training from one to the next.
-        episodes: to an evaluation.
+        env: a VecEnv, not the one that is used for training.
+        interval: agent steps of training between evaluations.
+        episodes: episodes per evaluation.
     """
 
     def __init__(self, env, interval, episodes):
@@ -127,20 +127,20 @@ class Evaluation:
         self.episodes = episodes
         self.model = self.folder = None
         self.best = None  # highest mean return
-        self.columns = {}  # of the log, since the last evaluation
+        self.columns = {}  # of the log, from the last evaluation
 
     def start(self, model, folder) -> None:
-        """Takes the model, and the folder of its best version, None for no file.
+        """Sets the model, and the folder for its best version, None for no file.
 
         Raises:
             UserValueError: if its spaces are not those of the environment.
         """
         model.check_spaces(self.env)
-        self.env.reset()  # So that it has a state for checkpoints.
+        self.env.reset()  # Without a reset it has no state for checkpoints.
         self.model, self.folder = model, folder
 
     def run(self, num_timesteps) -> float:
-        """Evaluates the model, which training does not notice; returns its mean return.
+        """Evaluates the model without affecting training; returns its mean return.
 
         Args:
             num_timesteps: agent steps of training so far, for the log.
@@ -171,7 +171,7 @@ class Evaluation:
         )
         write_actions(np.concatenate([actions for _, actions in ranks]), num_timesteps)
         if isinstance(self.env, VecFilm):
-            # Not kept until the next evaluation.
+            # Frames are not kept until the next evaluation.
             frames, self.env.frames = self.env.frames, []
             fps = self.env.frames_per_second
             logger.write_video("eval_video", frames, fps, num_timesteps)
@@ -189,14 +189,15 @@ class Evaluation:
 
 
 def make_evaluation(arguments, seed):
-    """Returns the Evaluation that arguments of ``learn()`` ask for, None for none.
+    """Returns the Evaluation that arguments of ``learn()`` ask for, or None.
 
     Args:
-        arguments: all of them, by name.
-        seed: of the environment, unless it is a VecEnv.
+        arguments: all arguments of ``learn()``, by name.
+        seed: seed of the environment, unless it is a VecEnv.
 
     Raises:
-        UserValueError: for an environment without an interval, or the reverse.
+        UserValueError: if only one of ``eval_env`` and ``eval_interval`` is given, or
+            ``eval_env`` is ``env``.
     """
     env, interval = arguments["eval_env"], arguments["eval_interval"]
     if arguments["total_timesteps"] == 0 or (env is None and not interval):

@@ -1,19 +1,19 @@
-"""Python's warnings, such as Gymnasium's and NumPy's, while they have to wait."""
+"""Holds back Python's warnings, such as those of Gymnasium and NumPy."""
 
 import contextlib
 import warnings
 
 from baselines.common.errors import UserError
 
-held = []  # arguments of the calls of warnings.showwarning
-original = None  # that function while warnings wait, None while they do not
+held = []  # arguments of the calls to warnings.showwarning
+original = None  # warnings.showwarning while warnings are held back, else None
 
 
 @contextlib.contextmanager
 def held_warnings():
-    """Keeps warnings back until the block or the waiting ends; a UserError drops them.
+    """Holds warnings back until the block ends or ``show_warnings`` is called.
 
-    For such an error has one line on stderr, and nothing beside it.
+    A UserError drops them, so that its line on stderr is the only one.
     """
     hold_warnings()
     try:
@@ -26,7 +26,7 @@ def held_warnings():
 
 
 def hold_warnings() -> None:
-    """Keeps warnings back until ``show_warnings`` is called."""
+    """Holds warnings back until ``show_warnings`` is called."""
     global original
     if original is None:
         original = warnings.showwarning
@@ -34,7 +34,7 @@ def hold_warnings() -> None:
 
 
 def show_warnings() -> None:
-    """Shows what was kept back, and from now on each warning at once."""
+    """Shows the warnings that were held back; from now on, each is shown at once."""
     global original
     if original is not None:
         warnings.showwarning, original = original, None

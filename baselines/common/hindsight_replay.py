@@ -1,4 +1,4 @@
-"""Replay memory whose transitions get goals that were achieved after them."""
+"""Replay memory that relabels transitions with goals achieved after them."""
 
 import functools
 
@@ -13,14 +13,14 @@ class HindsightReplayBuffer(ReplayBuffer):
     """Samples transitions as if a goal achieved later had been the desired one.
 
     Andrychowicz et al. 2017, "Hindsight Experience Replay", strategy "future": of k + 1
-    transitions, k get a goal that was achieved in the same episode, after a step drawn
-    uniformly from their own step on, and the rewards for it. Episodes end where they
-    did, whether or not that goal was achieved there.
+    transitions, on average k get a goal that was achieved in the same episode, after a
+    step drawn uniformly from their own step onwards, and the rewards for that goal.
+    Episodes still end where they did, whether or not the new goal was achieved there.
 
     Args:
         goals: ``Goals`` of the observations, which are vectors, see ``find_goals``.
-        replay_k: k, the transitions with another goal to each one with its own.
-        arguments, keywords: of ReplayBuffer.
+        replay_k: k, relabelled transitions per transition with its own goal.
+        arguments, keywords: other arguments of ReplayBuffer.
     """
 
     fields = *ReplayBuffer.fields, "achieved"
@@ -30,19 +30,19 @@ class HindsightReplayBuffer(ReplayBuffer):
         self.share = replay_k / (replay_k + 1)
         size = goals.achieved.stop - goals.achieved.start
         dtype = observation_space.dtype
-        # A goal, and where its episode stops.
+        # Plus the achieved goal, and the row at which the episode stops.
         self.other_bytes = ReplayBuffer.other_bytes + array_bytes((size,), dtype) + 8
         super().__init__(observation_space, *arguments, **keywords)
-        # After each step: frames lack the last of an episode.
+        # Goals achieved after each step, as frames lack the last one of an episode.
         self.achieved = np.zeros((self.num_rows, self.num_envs, size), dtype)
 
     @functools.cached_property
     def episodes(self) -> tuple:
-        """Where episodes stop, and where those that go on began, from the flags.
+        """Where episodes stop, and where unfinished ones began, from the flags.
 
         Returns:
-            [rows, N] the row after the last of the episode, 0 if it goes on; and [N]
-            the first row that is stored of it.
+            [rows, N], the row after the last one of the episode, 0 if it is unfinished;
+            and [N], the first stored row of the unfinished episode.
         """
         stops = np.zeros((self.num_rows, self.num_envs), np.int64)
         rows = np.arange(self.oldest_row, self.count + 1)[:, None]
@@ -104,7 +104,7 @@ class HindsightReplayBuffer(ReplayBuffer):
         return batch
 
     def check_valid(self) -> None:
-        """As in ReplayBuffer; also checks goals that frames have as well."""
+        """As in ReplayBuffer; also checks the stored goals and where episodes stop."""
         super().check_valid()
         rows = np.arange(self.oldest_row, self.count)
         slots, following = rows % self.num_rows, (rows + 1) % self.num_rows
@@ -116,10 +116,10 @@ class HindsightReplayBuffer(ReplayBuffer):
                 (self.achieved[at] == frame[self.goals.achieved]).all()
             )
         stops, _ = self.episodes
-        del self.episodes  # to be found again
+        del self.episodes  # to be computed again
         assert (stops[slots] == self.episodes[0][slots]).all()
 
     def set_state(self, state) -> None:
         """As in ReplayBuffer."""
         super().set_state(state)
-        vars(self).pop("episodes", None)  # They are found when all flags are there.
+        vars(self).pop("episodes", None)  # computed again once all flags are restored

@@ -1,4 +1,4 @@
-"""K-FAC: steps along the natural gradient, by a Kronecker-factored Fisher matrix.
+"""K-FAC: natural-gradient steps with a Kronecker-factored Fisher matrix.
 
 Martens and Grosse 2015, "Optimizing Neural Networks with Kronecker-factored Approximate
 Curvature"; Wu et al. 2017 (ACKTR), whose trust region limits the steps.
@@ -21,34 +21,34 @@ from baselines.common.saving.states import (
 from baselines.common.timing import timed
 from baselines.common.updates import check_finite
 
-COLD_UPDATES = 10  # that gather statistics first, and are steps of plain momentum
-INTERVAL = 20  # updates from one decomposition to the next
+COLD_UPDATES = 10  # first updates: plain momentum, while statistics are gathered
+INTERVAL = 20  # updates between decompositions
 
 
 class KFAC:
-    """An optimiser of a model's Dense and Conv2D layers by their natural gradient.
+    """Optimises a model's Dense and Conv2D layers by the natural gradient.
 
-        step = fraction (F + damping)⁻¹ ∇L     F: of each layer A ⊗ G, see ``Block``
+        step = fraction (F + damping)⁻¹ ∇L     F: A ⊗ G for each layer, see ``Block``
         m    = momentum m + step
         w    = w - lr (1 - momentum) m
 
     where fraction, at most 1, limits lr² stepᵀ (F + damping) step to ``clip``. That is
     twice the KL divergence of a whole step, to second order (Wu et al. 2017, section
     3.3, without its factor of 2, as in OpenAI Baselines). A and G are running means.
-    The first ten updates gather them and are steps of momentum along ∇L, of a norm of
-    at most ``max_grad_norm``, without (1 - momentum), as in OpenAI Baselines.
+    The first ten updates gather them, and take momentum steps along ∇L, whose norm is
+    clipped at ``max_grad_norm``, without (1 - momentum), as in OpenAI Baselines.
 
-    Each 20 updates A and G are decomposed, in a thread, beside the next updates. The
-    result is used 20 updates later, so that no number depends on how long it takes. The
+    Every 20 updates, a thread decomposes A and G while the next updates run. The result
+    is used 20 updates later, so that no update depends on how long it takes. The
     decomposition after the first ten is used at once, in updates 11 to 40.
 
     Args:
-        model: a ``Model``; ``parts`` of it are what is trained.
+        model: a ``Model``, whose ``parts`` are trained.
         clip: as above.
-        seed: of ``rng``, for the noise of log-likelihoods.
-        max_grad_norm: of the first ten updates; None for no limit.
+        seed: seed of ``rng``, for the noise of log-likelihoods.
+        max_grad_norm: gradient norm limit of the first ten updates; None for no limit.
         momentum, damping: as above.
-        decay: of the running means.
+        decay: decay of the running means.
 
     Raises:
         UserTypeError: if the model has other layers with weights.
@@ -69,7 +69,7 @@ class KFAC:
         self.model = model
         self.clip, self.max_grad_norm = clip, max_grad_norm
         self.momentum, self.damping, self.decay = momentum, damping, decay
-        self.rng = np.random.default_rng([seed, 5])  # No other part has these numbers.
+        self.rng = np.random.default_rng([seed, 5])  # a stream of its own
         self.count = 0  # updates so far
         self.thread = ThreadPoolExecutor(1)
         self.decomposition = None  # a future, or None
@@ -80,12 +80,12 @@ class KFAC:
 
         Args:
             loss: function of ``batch`` that returns (loss, metrics).
-            log_likelihood: function of the arrays in ``observed`` that returns the sum
-                over samples of the log-likelihood of what the model gave: the actions
-                that were drawn from it, say. It calls each layer once.
+            log_likelihood: function of the arrays in ``observed`` that returns the
+                log-likelihood, summed over samples, of the model's outputs, such as the
+                actions drawn from it. It calls each layer once.
 
-        ``update`` raises DivergedError if a metric is not finite, or A and G are not,
-        and UserTypeError if a layer is not called once.
+        ``update`` raises DivergedError if a metric, A or G is not finite, and
+        UserTypeError if a layer is not called exactly once.
         """
         weights = [weight for block in self.blocks for weight in block.weights]
         variables = [*self.model.variables, *self.state.variables]
@@ -125,7 +125,7 @@ class KFAC:
         return update
 
     def _check(self, calls):
-        """Raises UserTypeError unless each layer was called once."""
+        """Raises UserTypeError unless each layer was called exactly once."""
         called = [block for block, _ in calls]
         for block in self.blocks:
             if called.count(block) != 1:
@@ -141,7 +141,7 @@ class KFAC:
         return [b.matrix([next(gradients) for _ in b.weights]) for b in self.blocks]
 
     def _descend(self, learning_rate, gradients):
-        """Makes a step of momentum along the gradient."""
+        """Takes a momentum step along the gradient."""
         matrices = self._split(gradients)
         norm = backend.norm(ops.stack([backend.norm(x) for x in matrices]))
         limit = norm if self.max_grad_norm is None else self.max_grad_norm
@@ -150,7 +150,7 @@ class KFAC:
         return {"step_fraction": fraction}
 
     def _descend_naturally(self, learning_rate, gradients):
-        """Makes a step of momentum along the natural gradient."""
+        """Takes a momentum step along the natural gradient."""
         matrices = self._split(gradients)
         pairs = zip(self.blocks, matrices)
         natural = [block.precondition(x, self.damping) for block, x in pairs]
@@ -166,7 +166,7 @@ class KFAC:
             block.descend(learning_rate * block.momentum)
 
     def _decompose(self):
-        """Begins a decomposition, or puts one to use, if that is due."""
+        """Starts a decomposition, and applies one, if that is due."""
         if self.count == COLD_UPDATES:
             self._begin()
             for block in self.blocks:
@@ -195,7 +195,7 @@ class KFAC:
             ) from error
 
     def _eigen(self) -> list:
-        """Returns the variables that a decomposition goes to, in its order."""
+        """Returns the variables that hold a decomposition, in its order."""
         return [variable for block in self.blocks for variable in block.eigen]
 
     def get_state(self) -> dict:

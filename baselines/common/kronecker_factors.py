@@ -1,4 +1,4 @@
-"""The Fisher matrix of each layer's weights, as a product of two small matrices.
+"""The Fisher matrix of each layer's weights: a Kronecker product of two small matrices.
 
 Martens and Grosse 2015, "Optimizing Neural Networks with Kronecker-factored Approximate
 Curvature"; Grosse and Martens 2016, "A Kronecker-factored Approximate Fisher Matrix for
@@ -16,16 +16,16 @@ from baselines.common.errors import UserTypeError
 from baselines.common.layers import Constant
 from baselines.common.machine import check_memory
 
-MIN_EIGENVALUE = 1e-6  # smaller ones are noise of the decomposition, and become 0
+MIN_EIGENVALUE = 1e-6  # smaller ones are numerical noise, and become 0
 
 
 class Block:
     """The Fisher matrix of one layer's weights, A ⊗ G.
 
-    A is the mean of x xᵀ over inputs x, in which a bias has a 1. G is the mean of g gᵀ,
-    where g is the gradient of a sample's log-likelihood by what the layer computes
-    before its activation. Of a convolution, x is what is under its kernel, at each
-    place, and g gᵀ is summed over the places: Grosse and Martens 2016, section 3.1.
+    A is the mean of x xᵀ over inputs x, with a 1 appended for the bias. G is the mean
+    of g gᵀ, where g is the gradient of a sample's log-likelihood with respect to the
+    layer's pre-activations. For a convolution, x is the patch under its kernel at each
+    position, and g gᵀ is summed over positions (Grosse and Martens 2016, section 3.1).
 
     Args:
         layer: a built Dense, Conv2D or Constant layer.
@@ -36,7 +36,7 @@ class Block:
         self.weights = layer.trainable_variables
         self.units = self.weights[0].shape[-1]
         inputs = sum(math.prod(weight.shape) for weight in self.weights) // self.units
-        # Statistics, momentum, and both factors' decompositions, one of them to come.
+        # Statistics, momentum, and the current and the next decomposition of both.
         size = 4 * (4 * (inputs**2 + self.units**2) + inputs * self.units)
         what = f"the Fisher matrix of {inputs:,} inputs and {self.units:,} units"
         check_memory(what, size, "network")
@@ -50,7 +50,7 @@ class Block:
         return [*self.factors, *self.eigen, self.momentum]
 
     def matrix(self, tensors):
-        """Returns what belongs to each weight as one matrix [inputs, units]."""
+        """Returns tensors with the weights' shapes as one matrix [inputs, units]."""
         return ops.concatenate([ops.reshape(x, (-1, self.units)) for x in tensors])
 
     def descend(self, step) -> None:
@@ -67,8 +67,8 @@ class Block:
 
         Args:
             x: [B, ...], the layer's inputs.
-            gradients: [B, ..., units] of the sum of log-likelihoods.
-            share: of the batch in the new means, from 0 to 1.
+            gradients: [B, ..., units], of the sum of log-likelihoods.
+            share: weight of the batch in the new means, from 0 to 1.
         """
         batch = x.shape[0]
         x = inputs_of(self.layer, x)
@@ -87,7 +87,7 @@ class Block:
 
 
 def zeros(*shape):
-    """Returns a new variable."""
+    """Returns a new variable of zeros."""
     return keras.Variable(np.zeros(shape, np.float32), trainable=False)
 
 
@@ -97,7 +97,7 @@ def outer(rows):
 
 
 def inputs_of(layer, x):
-    """Returns what a layer's matrix of weights is multiplied by, [B T, inputs]."""
+    """Returns the rows that a layer multiplies by its weight matrix, [B T, inputs]."""
     if isinstance(layer, Constant):
         return ops.ones((x.shape[0], 1))
     if isinstance(layer, layers.Conv2D):
@@ -113,15 +113,15 @@ def inputs_of(layer, x):
 
 @contextlib.contextmanager
 def observed(blocks, watch):
-    """Keeps the inputs of layers that are called in a ``with`` block.
+    """Records the inputs of layers that are called in a ``with`` block.
 
     Args:
-        blocks: of the layers.
-        watch: function that is given what a layer computes before its activation, and
-            returns it.
+        blocks: the layers' blocks.
+        watch: function that is called with a layer's pre-activations, and returns
+            those to continue with.
 
     Yields:
-        (block, inputs) of each call so far.
+        A list of (block, inputs), one for each call so far.
     """
     calls = []
     with contextlib.ExitStack() as stack:
@@ -131,7 +131,7 @@ def observed(blocks, watch):
 
 
 def observe_calls(block, watch, calls):
-    """Makes a layer report its calls; returns a function that ends it."""
+    """Makes a layer report its calls; returns a function that undoes that."""
     layer, call = block.layer, block.layer.call
     activation = layer.activation
 
@@ -152,7 +152,7 @@ def find_blocks(model) -> list:
     """Returns a ``Block`` for each layer of a model that has weights to train.
 
     Raises:
-        UserTypeError: if there is none for a layer.
+        UserTypeError: if a layer is not supported, or the network is recurrent.
     """
     if model.initial_state is not None:
         raise UserTypeError(
@@ -176,7 +176,7 @@ def find_blocks(model) -> list:
 
 
 def is_plain(layer) -> bool:
-    """Whether a layer is a kind of which the Fisher matrix is known."""
+    """Whether a layer is of a supported kind."""
     if type(layer) is layers.Conv2D:
         plain = layer.data_format == "channels_last" and layer.groups == 1
         return plain and set(layer.dilation_rate) == {1}
@@ -191,7 +191,7 @@ def decompose(factors) -> list:
     """
     arrays = []
     for factor in factors:
-        if not np.isfinite(factor).all():  # NumPy raises for larger ones alone.
+        if not np.isfinite(factor).all():  # NumPy raises only for larger ones.
             raise np.linalg.LinAlgError
         values, vectors = np.linalg.eigh(factor)
         values[values < MIN_EIGENVALUE] = 0

@@ -4,14 +4,14 @@ import keras
 import numpy as np
 from keras import layers, ops
 
-GAIN = 2**0.5  # of orthogonal weights before a ReLU; OpenAI Baselines' for tanh too
+GAIN = 2**0.5  # of orthogonal weights for ReLU; as in OpenAI Baselines, for tanh too
 
 
 class Scalar(layers.Layer):
-    """A number, 0 at first, as a variable that is saved with the model.
+    """A number, initially 0, in a variable that is saved with the model.
 
     Args:
-        name: of the variable.
+        name: name of the variable.
         trainable: whether it is trained by gradients.
     """
 
@@ -23,11 +23,11 @@ class Scalar(layers.Layer):
 
 
 class Constant(layers.Layer):
-    """Numbers [units] that are learned, and the same for all features [B, F].
+    """Learned numbers [units] that are the same for all features [B, F].
 
     Args:
-        units: how many, 0 at first.
-        name: of the variable.
+        units: how many numbers; they are initially 0.
+        name: name of the variable.
     """
 
     def __init__(self, units, name):
@@ -59,17 +59,17 @@ class Residual(layers.Layer):
 class Recurrent(layers.Layer):
     """A trunk followed by an LSTM, on sequences.
 
-    Hochreiter and Schmidhuber 1997. The state [B, 2 nlstm] is cell state and output,
-    side by side; it is zero where an episode begins.
+    Hochreiter and Schmidhuber 1997. The state [B, 2 nlstm] is the cell state and the
+    output, concatenated; it is zero where an episode begins.
 
     Args:
-        trunk: a layer from observations to features
-        nlstm: units
-        layer_norm: whether to normalise the sums after each matrix and the cell state
+        trunk: a layer that maps observations to features
+        nlstm: number of LSTM units
+        layer_norm: whether to normalise the output of each matrix, and the cell state
     """
 
     def __init__(self, trunk, nlstm, layer_norm):
-        # What is carried from step to step would be rounded at each of them.
+        # In lower precision, the state would be rounded at each step.
         super().__init__(dtype="float32")
         self.trunk = trunk
         self.nlstm = nlstm
@@ -105,17 +105,17 @@ class Recurrent(layers.Layer):
         """
         length, batch = obs.shape[:2]
         x = self.trunk(ops.reshape(obs, (length * batch, *obs.shape[2:])))
-        # One product for all steps; only the recurrent one is made step by step.
+        # One product for all steps; only the recurrent one is computed step by step.
         x = self._norm(0, self.input_gates(x))
         x = ops.reshape(x, (length, batch, 4 * self.nlstm))
         continues = ops.expand_dims(1.0 - ops.cast(masks, "float32"), -1)
-        # The weights' gradients of an unrolled loop would be added up in an order
-        # that differs from run to run on TensorFlow.
+        # With an unrolled loop, TensorFlow would sum the weights' gradients in an order
+        # that differs from run to run.
         last_states, all_states = ops.scan(self._step, states, (x, continues))
         return all_states[..., self.nlstm :], last_states
 
     def _step(self, state, inputs):
-        """Returns the next state, to carry on and to collect."""
+        """Returns the next state twice: to carry on, and to collect."""
         x, continues = inputs
         cell, output = ops.split(state * continues, 2, axis=-1)
         gates = x + self._norm(1, self.output_gates(output))
@@ -155,14 +155,14 @@ def conv(filters, kernel_size, strides):
 
 
 class Stream(keras.layers.Layer):
-    """Dense layers with ReLU between them, which may be noisy.
+    """Dense layers, noisy or not, with ReLU between them.
 
     It is called with features [B, F] and noise [B or 1, ``noise_size``].
 
     Args:
-        units: of each layer, the last one without an activation.
-        noisy: whether they are ``NoisyDense``.
-        name: of the layer.
+        units: units of each layer; the last one has no activation.
+        noisy: whether the layers are ``NoisyDense``.
+        name: name of this layer.
     """
 
     def __init__(self, units, noisy, name=None):
@@ -184,7 +184,7 @@ class Stream(keras.layers.Layer):
 
 
 def split_last(x, sizes):
-    """Returns parts of the last axis of ``x``, of these sizes."""
+    """Splits the last axis of ``x`` into parts of the given sizes."""
     ends = np.cumsum(sizes)
     return [x[..., end - size : end] for size, end in zip(sizes, ends)]
 
@@ -199,10 +199,10 @@ class QuietDense(keras.layers.Dense):
 
 
 class NoisyDense(keras.layers.Layer):
-    """A dense layer that learns the noise of its weights.
+    """A dense layer that learns the scale of the noise on its weights.
 
     Fortunato et al. 2018, "Noisy Networks for Exploration", factorised Gaussian noise
-    (equations 10 and 11). Each sample of a batch may have noise of its own.
+    (equations 10 and 11). Each sample of a batch may have its own noise.
     """
 
     SIGMA = 0.5  # initial deviation, in units of 1 / √inputs

@@ -1,4 +1,4 @@
-"""Packages whose names are imported when they are asked for, and not before."""
+"""Packages whose names are imported only when they are used."""
 
 import importlib
 import os
@@ -13,7 +13,7 @@ def exports(package, **modules):
 
     Args:
         package: its ``__name__``.
-        modules: the module of the package that has each name.
+        modules: the module, in the package, that each name comes from.
     """
 
     def __getattr__(name):
@@ -25,15 +25,13 @@ def exports(package, **modules):
 
 
 def learn_of(package, *others):
-    """Returns ``__getattr__`` and ``__dir__`` of an algorithm's folder.
+    """Returns ``__getattr__`` and ``__dir__`` for an algorithm's folder.
 
-    It exports ``learn``.
-
-    Keras is imported when ``learn`` is asked for, not before.
+    It exports ``learn``, and imports Keras only when one of its names is used.
 
     Args:
         package: its ``__name__``.
-        others: names of the same module that it exports as well.
+        others: other names of the same module to export.
     """
     names = dict.fromkeys(("learn", *others), package.rpartition(".")[2])
     get, names_of = exports(package, **names)
@@ -51,7 +49,7 @@ def names_of(module, others=None):
 
     Args:
         module: its ``__name__``.
-        others: a ``__getattr__`` for all other names, None for none.
+        others: a ``__getattr__`` for all other names, or None.
     """
 
     def __getattr__(name):
@@ -70,7 +68,7 @@ def names_of(module, others=None):
 def import_quietly(module):
     """Imports a module; what it writes to stderr is shown only if it fails.
 
-    No setting silences all of TensorFlow's notes on the processor.
+    No setting silences all of TensorFlow's messages about the processor.
     """
     sys.stderr.flush()
     stderr = os.dup(2)

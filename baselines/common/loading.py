@@ -1,4 +1,4 @@
-"""Trained models and their environments, built again from what their files say."""
+"""Rebuilds trained models and their environments from what their files say."""
 
 import contextlib
 import os
@@ -32,13 +32,15 @@ def load(path, **given):
             if it is named here again: ``alg="my_pkg.my_alg"``,
             ``network="my_module:my_function"``.
 
-    As ``learn()``, this seeds the global random generators of Python, NumPy and Keras.
+    Like ``learn()``, it seeds the global random generators of Python, NumPy and Keras.
 
     Raises:
         UserFileError: if there is no such file.
-        UserTypeError: for an argument that the file says.
-        UserValueError: if it is damaged, does not say how its model was made, or names
-            code outside this package.
+        UserTypeError: for ``env``, ``load_path`` or ``total_timesteps``, and for
+            arguments that ``learn()`` does not take.
+        UserValueError: if the file is damaged, does not say how its model was made,
+            lacks an argument that is not given, or names code outside this package
+            that is not named here again.
     """
     for name in given.keys() & {"env", "load_path", "total_timesteps"}:
         raise UserTypeError(f"load() takes no {name}: the model is only loaded")
@@ -74,16 +76,16 @@ def load(path, **given):
 
 
 def load_given(path, **given):
-    """Returns what ``load`` does, with those arguments that are not None."""
+    """Calls ``load`` with the arguments that are not None."""
     return load(path, **{k: v for k, v in given.items() if v is not None})
 
 
 def read_space(path, metadata, name):
-    """Returns a space of a model; raises UserValueError for what describes none.
+    """Returns a space of a model; raises UserValueError if its description is wrong.
 
     Args:
-        path, metadata: of its file.
-        name: of the space.
+        path, metadata: path and metadata of the model's file.
+        name: name of the space.
     """
     try:
         return space_from_json(metadata.get(name))
@@ -92,13 +94,13 @@ def read_space(path, metadata, name):
 
 
 def check_metadata(path, tensors, learn, arguments, left_out) -> None:
-    """Raises UserValueError for what no file says of the model that is in it.
+    """Raises UserValueError for settings that no model's file has.
 
     Args:
-        path: of the file.
+        path: path of the file.
         tensors: the model's variables by name.
-        learn: of its algorithm.
-        arguments, left_out: of ``learn()``, and the names of others.
+        learn: the ``learn()`` of its algorithm.
+        arguments, left_out: arguments in the file, and names of those not stored.
     """
     declared, damaged = declared_arguments(learn), []
     if not isinstance(left_out, list) or not all(isinstance(x, str) for x in left_out):
@@ -112,12 +114,12 @@ def check_metadata(path, tensors, learn, arguments, left_out) -> None:
 
 
 def is_own(module) -> bool:
-    """Whether that is the module of an algorithm of this package."""
+    """Whether ``module`` is the module of an algorithm in this package."""
     return module in [find_algorithm(name) for name in list_algorithms()]
 
 
 def is_part_of_preset(name, value) -> bool:
-    """Whether a preset of this package has that function as its part of that name."""
+    """Whether a preset of this package sets its part ``name`` to ``value``."""
     module = str(value).partition(":")[0]
     return is_own(module) and import_learn(module).settings.get(name) == value
 
@@ -126,10 +128,10 @@ def foreign(path, name, stored, given=()) -> UserValueError:
     """Returns the error for a file that names code outside this package.
 
     Args:
-        path: of the file.
-        name: of the argument that does.
+        path: path of the file.
+        name: name of the argument that names such code.
         stored: arguments in the file; others of them may name such code as well.
-        given: names of those that were given again.
+        given: names of the arguments that were given again.
     """
     others = foreign_values(stored)
     again = {name: stored[name]}
@@ -144,7 +146,7 @@ def foreign(path, name, stored, given=()) -> UserValueError:
 
 
 class NoEnv(VecEnv):
-    """The spaces of an environment, for a model that is not trained further."""
+    """Only the spaces of an environment, for a model that is not trained further."""
 
     def reset(self):
         raise NotImplementedError
@@ -164,9 +166,9 @@ class TrainedEnv(NamedTuple):
 
     @property
     def steps_per_second(self) -> float:
-        """Agent steps in a second of the environment's own time."""
+        """Agent steps per second of the environment's own time."""
         if self.env_type in GAMES:
-            return 60 / 4  # frames a second, frames an agent step
+            return 60 / 4  # frames per second / frames per agent step
         with contextlib.closing(make_env(self.spec, self.env_type)) as env:
             return env.metadata.get("render_fps", 30)
 
@@ -185,7 +187,7 @@ class TrainedEnv(NamedTuple):
 def rendered(num_env, mode, env_type) -> dict:
     """Returns arguments of ``make_vec_env`` for environments that are rendered.
 
-    They are in worker processes: TensorFlow and graphics drivers in one process crash.
+    In one process, TensorFlow and graphics drivers crash, so these run in workers.
     """
     # stable-retro can run one emulator per process.
     most = num_env if env_type == "retro" else mpi.available_cores()
@@ -197,13 +199,14 @@ def find_env(path, env=None) -> TrainedEnv:
 
     Args:
         path: a log folder, or a model or checkpoint in one.
-        env: its id, for a model that has no log folder. ``module:EnvId``, which the log
-            folder names, is imported only if it is given here.
+        env: id of the environment, for a model without a log folder. If the log folder
+            names a ``module:EnvId``, that is imported only if it is given here as well.
 
     Raises:
-        UserFileError: if there is no log folder, and no ``env``.
+        UserFileError: if ``path`` does not exist, or neither a log folder nor ``env``
+            names the environment.
         UserValueError: if there is no such environment, or it is code outside this
-            package.
+            package that is not given here.
     """
     folder = os.path.abspath(os.path.expanduser(path))
     if not os.path.exists(folder):

@@ -1,10 +1,10 @@
 """Where the log goes: terminal, ``log.txt``, CSV, JSON, TensorBoard, W&B.
 
-An output has the methods of ``JSONOutput``. It may also have ``write_text(text)``, and
-those that get histograms and videos, as ``TensorBoardOutput`` does:
-``write_histogram(name, values, step)`` and ``write_video(name, frames,
-frames_per_second, step)``; see those of ``logger``. Once one raises an OSError, a run
-goes on without it.
+An output has the methods of ``JSONOutput``. It may also have ``write_text(text)`` and,
+to receive histograms and videos, ``write_histogram(name, values, step)`` and
+``write_video(name, frames, frames_per_second, step)``, as ``TensorBoardOutput`` has;
+``logger`` describes their arguments. If an output raises an OSError, other than for a
+full disk, the run continues without it.
 """
 
 import contextlib
@@ -43,13 +43,13 @@ from baselines.common.user_code import import_named
 from baselines.common.video import encode_gif
 
 NUM_BINS = 30  # of a histogram of real numbers
-MAX_BINS = 256  # of one of integers
+MAX_BINS = 256  # of a histogram of integers
 
 
 class TableOutput:
     """Rows as tables of two columns: on the terminal, or in ``log.txt``.
 
-    Every output continues from ``state``, as returned by ``get_state`` of an earlier
+    Every output continues from ``state``, which ``get_state`` returned in an earlier
     process, or starts a new file if that is None.
     """
 
@@ -84,15 +84,15 @@ class TerminalOutput(TableOutput):
 
     @property
     def file(self):
-        return sys.stdout  # which may be another while a live line is shown
+        return sys.stdout  # which may be replaced while a live line is shown
 
     def write_text(self, text):
         try:
             self.file.write(text + "\n")
             self.file.flush()
         except OSError:
-            # Whatever read it is gone, but the run continues. Python would try to flush
-            # the rest again when it exits.
+            # The reader of stdout is gone, but the run continues. Without the redirect,
+            # Python would try to flush the rest again at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), self.file.fileno())
             with contextlib.suppress(OSError):
                 print("nobody reads standard output any more", file=sys.stderr)
@@ -105,7 +105,7 @@ class TerminalOutput(TableOutput):
 
 
 class CSVOutput:
-    """Rows of ``progress.csv``; a new column rewrites the file with it."""
+    """Rows of ``progress.csv``; the file is rewritten when a column is added."""
 
     def __init__(self, folder, state=None):
         self.path = os.path.join(folder, "progress.csv")
@@ -169,7 +169,7 @@ class CSVOutput:
 
 
 class JSONOutput:
-    """Rows of ``progress.json``, one JSON object a line."""
+    """Rows of ``progress.json``, one JSON object per line."""
 
     def __init__(self, folder, state=None):
         self.file = open_text(os.path.join(folder, "progress.json"), state)
@@ -189,7 +189,7 @@ class TensorBoardOutput:
     """Scalars, histograms and videos over agent steps, in the folder ``tb``."""
 
     def __init__(self, folder, state=None):
-        # Only here, because it is an extra.
+        # Imported only here, because it is an optional dependency.
         from tensorboardX.proto.event_pb2 import SessionLog
 
         if state is not None:
@@ -200,17 +200,17 @@ class TensorBoardOutput:
             for path in glob.glob(os.path.join(glob.escape(folder), "events.out.*")):
                 os.unlink(path)
         self.step = state or 0
-        # The second in which it begins may be that of the one before.
+        # The step is in the name because two files may begin in the same second.
         place = f"{int(time.time())}.{socket.gethostname()}.{self.step}"
         self.file = open(os.path.join(folder, f"events.out.tfevents.{place}"), "wb")
         self._write(0, file_version="brain.Event:2")
         if state is not None:
-            # What an interrupted run wrote after its checkpoint is not shown.
+            # TensorBoard then hides what a run wrote after its checkpoint.
             log = SessionLog(status=SessionLog.START)
             self._write(state + 1, session_log=log)
 
     def _write(self, step, **content):
-        """Writes an event. (tensorboardX would in a thread, which errors end.)"""
+        """Writes an event. (tensorboardX would use a thread, which errors end.)"""
         from tensorboardX.proto.event_pb2 import Event
         from tensorboardX.record_writer import masked_crc32c
 
@@ -237,7 +237,7 @@ class TensorBoardOutput:
     def write_video(self, name, frames, frames_per_second, step):
         from tensorboardX.proto.summary_pb2 import Summary
 
-        # Its own video() needs moviepy.
+        # tensorboardX's own video() needs moviepy.
         height, width, channels = frames[0].shape
         image = Summary.Image(
             height=height,
@@ -259,15 +259,15 @@ class TensorBoardOutput:
 class WandbOutput:
     """Rows, histograms and videos over agent steps, at Weights & Biases.
 
-    A resumed run has the id of the run that it continues. What that one logged after
-    its checkpoint stays there, and is logged again.
+    A resumed run keeps the id of the run that it continues. What that run logged after
+    its checkpoint stays there, and is logged a second time.
 
     Raises:
         UserValueError: if there is no account to log to.
     """
 
     def __init__(self, folder, state=None):
-        # Only here, because it is an extra, and slow to import.
+        # Imported only here, because it is optional and slow to import.
         import wandb
 
         if state is not None:
@@ -305,7 +305,7 @@ class WandbOutput:
     def write_video(self, name, frames, frames_per_second, step):
         from wandb import Video
 
-        # Encoded here, for which wandb needs moviepy.
+        # Encoded here, because wandb would need moviepy.
         gif = io.BytesIO(encode_gif(frames, frames_per_second))
         self.run.log({name: Video(gif, format="gif"), "total_timesteps": step})
 
@@ -316,7 +316,7 @@ class WandbOutput:
         import wandb
 
         self.run.finish()
-        if wandb.run is None:  # none of the caller's own
+        if wandb.run is None:  # The caller has no run of their own.
             wandb.teardown()  # ends its service process
 
 
@@ -335,10 +335,10 @@ def find_output(name):
     """Returns the class of a log format.
 
     Args:
-        name: out of ``OUTPUTS``, or ``module:Class`` for one of the caller's own.
+        name: a key of ``OUTPUTS``, or ``module:Class`` for one of the caller's own.
 
     Raises:
-        UserValueError: if there is none of that name.
+        UserValueError: if there is no format of that name.
         MissingDependency: if its package is not installed.
     """
     module, colon, attribute = name.partition(":")
@@ -362,7 +362,7 @@ def find_output(name):
 
 
 def bin_edges(values) -> np.ndarray:
-    """Returns where bins of a histogram begin and end: one an integer, if few."""
+    """Returns the bin edges of a histogram: one bin per integer, if they are few."""
     low, high = values.min(), values.max()
     if np.issubdtype(values.dtype, np.integer) and high - low < MAX_BINS:
         return np.arange(int(low), int(high) + 2) - 0.5
@@ -370,5 +370,5 @@ def bin_edges(values) -> np.ndarray:
 
 
 def format_value(value) -> str:
-    """Returns a number as text: integers in full, floats to 4 digits."""
+    """Returns a number as text: integers in full, floats to 4 significant digits."""
     return f"{value:.4g}" if isinstance(value, float) else str(value)
