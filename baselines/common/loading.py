@@ -45,7 +45,7 @@ def load(path, **given):
     for name in given.keys() & {"env", "load_path", "total_timesteps"}:
         raise UserTypeError(f"load() takes no {name}: the model is only loaded")
     path = find_model(path)
-    tensors, metadata = read_model(path)
+    _, metadata = read_model(path)
     arguments = metadata.get("arguments")
     if not isinstance(arguments, dict):
         raise UserValueError(
@@ -64,7 +64,7 @@ def load(path, **given):
         if argument.marker(Part) and ":" in str(value) and not trusted:
             raise foreign(path, name, arguments, given)
     left_out = arguments.pop(NOT_IN_FILE, [])
-    check_metadata(path, tensors, learn, arguments, left_out)
+    check_metadata(path, learn, arguments, left_out)
     for name in left_out:
         if name not in given:
             raise UserValueError(
@@ -93,12 +93,11 @@ def read_space(path, metadata, name):
         raise UserValueError(f"{path} is damaged: its {name}: {error}") from error
 
 
-def check_metadata(path, tensors, learn, arguments, left_out) -> None:
+def check_metadata(path, learn, arguments, left_out) -> None:
     """Raises UserValueError for settings that no model's file has.
 
     Args:
         path: path of the file.
-        tensors: the model's variables by name.
         learn: the ``learn()`` of its algorithm.
         arguments, left_out: arguments in the file, and names of those not stored.
     """
