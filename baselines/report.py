@@ -87,7 +87,7 @@ def check_output(path) -> None:
     check_writable(*os.path.split(os.path.abspath(path)))
     if os.path.lexists(path) and not is_report(path):
         raise UserValueError(
-            f"cannot write {path}: it is there, and no report; give another -o"
+            f"cannot write {path}: it exists and is not a report; give another -o"
         )
 
 

@@ -261,7 +261,7 @@ class Run:
     def replacements(self) -> list:
         """Returns the number of environments of each worker that was replaced."""
         log = self.folder / "log.txt"
-        pattern = r"environments? (\d+)(?: to (\d+))? (?:died|gave) .* another takes"
+        pattern = r"environments? (\d+)(?: to (\d+))? (?:died|did not) .* another takes"
         found = re.findall(pattern, log.read_text()) if log.exists() else []
         return [int(last or first) - int(first) + 1 for first, last in found]
 

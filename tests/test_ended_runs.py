@@ -159,7 +159,7 @@ def test_a_stopped_worker_ends_the_run_with_one_line(capfd):
     assert started("Stops", "--num_env=2", "--checkpoint_interval=10", *limits) == 2
     (line,) = capfd.readouterr().err.splitlines()
     assert re.fullmatch(
-        r"error: the worker process of environment \d gave no answer for 5 s "
+        r"error: the worker process of environment \d did not respond for 5 s "
         "and was ended",
         line,
     )
@@ -171,7 +171,7 @@ def test_a_stopped_worker_ends_the_run_with_one_line(capfd):
     ("env", "expected"),
     [
         ("DiesAtOnce", "died with exit status 7"),
-        ("StopsAtOnce", "gave no answer for 3 s and was ended"),
+        ("StopsAtOnce", "did not respond for 3 s and was ended"),
     ],
 )
 def test_a_worker_that_fails_at_its_start_gives_one_line(capfd, env, expected):

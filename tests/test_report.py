@@ -250,7 +250,7 @@ def test_what_is_no_file_is_no_report(make, capsys):
     make("log/report.html")
     with pytest.raises(SystemExit):
         command.main(["log"])
-    assert "log/report.html: it is there, and no report" in capsys.readouterr().err
+    assert "log/report.html: it exists and is not a report" in capsys.readouterr().err
     log_folder.remove_run_files("log")
     assert os.listdir("log") == ["report.html"]
 
@@ -264,7 +264,7 @@ def test_only_a_report_is_replaced(capsys):
     Path("log/report.html").write_text("<!DOCTYPE html>\nmine")
     with pytest.raises(SystemExit):
         command.main(["log"])
-    assert "log/report.html: it is there, and no report" in capsys.readouterr().err
+    assert "log/report.html: it exists and is not a report" in capsys.readouterr().err
     assert Path("log/report.html").read_text().endswith("mine")
 
 
@@ -276,7 +276,10 @@ def test_only_a_report_is_replaced(capsys):
         ("empty", "there is no log in empty"),
         ("log -o log/progress.csv", "has to end in .html"),
         ("log -o nowhere/x.html", "there is no folder nowhere"),
-        ("log -o folder.html", "cannot write folder.html: it is there, and no report"),
+        (
+            "log -o folder.html",
+            "cannot write folder.html: it exists and is not a report",
+        ),
         ("damaged", "damaged/config.json is damaged"),
     ],
 )

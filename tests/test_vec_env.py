@@ -542,7 +542,7 @@ def test_a_signal_is_answered_while_a_worker_hangs(capsys):
             assert time.monotonic() - start < 2.2
         assert error.value.code == 128 + signal.SIGTERM
         assert not stopped.is_running()
-    assert "environments 2 to 3 gave no answer" in capsys.readouterr().out
+    assert "environments 2 to 3 did not respond" in capsys.readouterr().out
 
 
 @contextlib.contextmanager
@@ -604,7 +604,7 @@ def test_a_worker_that_hangs_is_ended(on_worker_failure, capsys):
         venv.step([0] * 4)
         stopped = worker_processes()[1]
         stopped.suspend()
-        message = "environments 2 to 3 gave no answer for 1 s and was ended"
+        message = "environments 2 to 3 did not respond for 1 s and was ended"
         with time_limit():
             if on_worker_failure == "raise":
                 with pytest.raises(WorkerError, match=message):
@@ -622,7 +622,7 @@ def test_an_environment_that_waits_for_ever_is_named():
         venv.worker_timeout = 1
         venv.reset()
         venv.step([0, 0])
-        with pytest.raises(WorkerError, match="environment 1 gave no answer"):
+        with pytest.raises(WorkerError, match="environment 1 did not respond"):
             venv.step([0, 0])
 
 
@@ -631,7 +631,7 @@ def test_a_worker_that_stops_taking_a_large_request_is_ended():
         venv.reset()
         (worker,) = worker_processes()
         worker.suspend()
-        message = "environment 0 gave no answer for 4 s and was ended"
+        message = "environment 0 did not respond for 4 s and was ended"
         with time_limit(), pytest.raises(WorkerError, match=message):
             venv.set_state([np.zeros(10**7)])
         assert worker_processes() == []
@@ -645,7 +645,7 @@ def test_a_worker_that_stops_in_the_middle_of_its_answer_is_ended():
         (worker,) = worker_processes()
         assert wait_until(lambda: stalled(worker))
         worker.suspend()
-        with time_limit(), pytest.raises(WorkerError, match="gave no answer for 4 s"):
+        with time_limit(), pytest.raises(WorkerError, match="did not respond for 4 s"):
             venv.step_wait()
 
 

@@ -140,7 +140,7 @@ def check_config(config, own) -> None:
     try:
         shlex.split(config.get("command") or "")
     except ValueError as error:
-        raise UserValueError(f"command is no command line ({error})") from None
+        raise UserValueError(f"command is not a valid command line ({error})") from None
 
 
 def foreign_code(config) -> list:

@@ -109,7 +109,7 @@ def read_metadata(folder):
             metadata = read_json(path)
             try:
                 if not isinstance(metadata, dict):
-                    raise UserValueError("it is no JSON object")
+                    raise UserValueError("it is not a JSON object")
                 if "arguments" in metadata:  # of this library
                     check_config(metadata, OWN)
             except UserValueError as error:

@@ -121,7 +121,7 @@ def path_to_write(name, stored, again):
     if path is None or name in again:
         return path
     if not isinstance(path, str) or "\0" in path:
-        raise UserValueError(f"{folder}/config.json is damaged: {name} is no path")
+        raise UserValueError(f"{folder}/config.json is damaged: {name} is not a path")
     place = os.path.realpath(os.path.expanduser(path))
     if os.path.commonpath([folder, place]) == folder:
         return path

@@ -26,7 +26,7 @@ def read_table(path) -> np.recarray:
 
 def read_text(path) -> str:
     if os.path.exists(path) and not os.path.isfile(path):  # A pipe would wait.
-        raise UserFileError(f"cannot read {path}: it is no file")
+        raise UserFileError(f"cannot read {path}: it is not a regular file")
     try:
         with open(path, newline="") as file:
             return file.read()

@@ -181,7 +181,7 @@ def check_numbers(name, array, kinds) -> None:
     """Raises UserValueError unless an array is a list of finite numbers."""
     right = isinstance(array, np.ndarray) and array.ndim == 1
     if not right or array.dtype.kind not in kinds or not np.isfinite(array).all():
-        raise UserValueError(f"has {name} that are no list of finite numbers")
+        raise UserValueError(f"has {name} that are not a list of finite numbers")
 
 
 def first_episodes(expert, episodes) -> Expert:

@@ -121,7 +121,7 @@ class Recorder(gym.Wrapper):
             for action in actions:
                 if not space.contains(action):
                     raise DamagedState(
-                        f"{first_line(action):.100} is no action of {space}"
+                        f"{first_line(action):.100} is not an action of {space}"
                     )
 
 

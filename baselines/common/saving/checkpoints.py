@@ -301,7 +301,7 @@ def read_manifest(path) -> dict:
         UserFileError, UserValueError: if the manifest is damaged.
     """
     if not is_regular(path):
-        raise damaged_checkpoint(path, "it is no file")
+        raise damaged_checkpoint(path, "it is not a regular file")
     try:
         manifest = read_json(path)
         with refusing_damage():

@@ -65,7 +65,7 @@ def read_model(path):
         check_like(model, {"variables": ..., "generator": ..., "metadata": ...})
         tensors, metadata = model["variables"], model["metadata"]
         if not isinstance(metadata, dict):
-            raise TypeError("its description is no dict")
+            raise TypeError("its description is not a dict")
         if not all(isinstance(x, np.ndarray) for x in tensors.values()):
             raise TypeError("a variable is not an array")
     except (KeyError, TypeError, ValueError, AttributeError) as error:

@@ -244,7 +244,7 @@ class SubprocVecEnv(VecEnv):
             # Slow environments are given as long as they have taken before.
             if (number := stop_number()) and waited >= self._longest_wait:
                 logger.warn(
-                    f"{' and '.join(map(str, waiting.values()))} gave no answer: the "
+                    f"{' and '.join(map(str, waiting.values()))} did not respond: the "
                     "run ends without them"
                 )
                 stop(number)

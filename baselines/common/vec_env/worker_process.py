@@ -102,7 +102,7 @@ class WorkerProcess:
             status = self.process.wait(EXIT_SECONDS)
             what = f"died with exit status {status}"
             if self.hung_for is not None:
-                what = f"gave no answer for {self.hung_for:g} s and was ended"
+                what = f"did not respond for {self.hung_for:g} s and was ended"
             raise WorkerDied(f"{self} {what}") from None
         ok, answer = pickle.loads(message)
         if ok:
