@@ -24,6 +24,8 @@ from baselines.common.timing import Clock, timed
         (999_936, "1M"),
         (3_100_000, "3.1M"),
         (10**7, "10M"),
+        (2 * 10**9, "2G"),
+        (10**15, "1P"),
     ],
 )
 def test_counts_in_few_digits(number, text):

@@ -3,7 +3,8 @@
 
 def short(number) -> str:
     """Returns a count with at most three significant digits: 950, 12.3k or 10M."""
-    for size, unit in (1e9, "G"), (1e6, "M"), (1e3, "k"):
+    units = (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")
+    for size, unit in units:
         if number >= 0.9995 * size:  # which rounds up to size
             return f"{number / size:.3g}{unit}"
     return str(number)
