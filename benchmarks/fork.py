@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import signal
 import subprocess
 import sys
 import warnings
@@ -59,4 +60,9 @@ def run_here(argv, errors) -> None:
         os.dup2(file.fileno(), 2)
     os.environ.pop("OPENAI_LOG_FORMAT", None)
     sys.argv = ["baselines.run", *argv]
-    run.main()
+    try:
+        run.main()
+    except KeyboardInterrupt:
+        # Python ends by the signal itself if it comes when nothing is left to do.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGINT)

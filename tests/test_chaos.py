@@ -4,6 +4,8 @@ import contextlib
 import io
 import random
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -148,11 +150,26 @@ def test_leaks_of_two_calls(monkeypatch, capsys):
         assert int(counts[2]) <= int(counts[1])
 
 
+@pytest.mark.slow
+def test_runs_are_resumed_in_forks():
+    # TensorFlow has run in this process, which no fork survives.
+    command = [sys.executable, "-m", "benchmarks.chaos", "--alg=a2c", "--fork"]
+    command += ["--env=CartPole-v1", "--num_timesteps=6000", "--log_interval=10"]
+    command += ["--kills=6", "--faults=all", "--seed=3"]
+    root = Path(chaos.__file__).parents[1]
+    out = subprocess.check_output(command, text=True, cwd=root)
+    resumed, forks = re.search(
+        r"resumed (\d+) times, (\d+) of them in forks", out
+    ).groups()
+    assert 0 < int(forks) <= int(resumed)
+    assert "differing: 0" in out and "6 faults (" in out
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
         long("--alg=a2c --num_env=2 --num_timesteps=4000 --log_interval=5"),
-        slow("--alg=dqn --env=CartPole-v1 --num_timesteps=3000 --print_freq=1 --fork"),
+        slow("--alg=dqn --env=CartPole-v1 --num_timesteps=3000 --print_freq=1"),
         long(
             "--alg=ppo2 --env=CartPole-v1 --ranks=2 --num_env=2 --num_timesteps=6000 "
             "--nsteps=64"
