@@ -2,10 +2,10 @@
 
     python -m benchmarks.faults FOLDER --count=2000 --parallel=2
 
-Each run is one of ``benchmarks.chaos`` with ``--faults=all`` and a seed of its own,
-whose output is a file in FOLDER. Those that are there are not made again: the program
-can be ended and started at any time. ``table.md`` there says what was done to which
-runs, and what differed. The status is 1 if something did.
+Each run is one of ``benchmarks.chaos`` with ``--faults=all``, its own seed and, without
+MPI, ``--fork``. Its output is a file in FOLDER. A run whose file exists is not made
+again, so you can end and start this program at any time. ``table.md`` in FOLDER has the
+faults done to each run, and what differed. The status is 1 if anything did.
 """
 
 import functools
@@ -82,14 +82,15 @@ def read_faults(path) -> Counter:
     return Counter({k: int(v) for k, v in (pair.rsplit(" ", 1) for pair in pairs)})
 
 
-def make_table(folder) -> str:
-    """Returns a table in Markdown of the cases whose outputs are in a folder.
+def make_table(outputs) -> str:
+    """Returns a table in Markdown of the cases whose outputs are in some files.
 
-    Its columns are the runs of a case, how often each fault was done to them, the rows
-    and the games that were compared, and which runs differ.
+    Its columns are the runs of a case, how often each fault was done to those that did
+    not differ, the rows and the games that were compared, and the runs that differ or
+    failed.
     """
     runs = defaultdict(list)
-    for path in sorted(folder.glob("*.txt")):
+    for path in sorted(outputs):
         runs[path.name.partition(".")[0]].append(path)
     counts = {
         name: sum(map(read_faults, paths), Counter()) for name, paths in runs.items()
@@ -167,7 +168,8 @@ def make_faults(
         while done < count:
             before = done
             for path in pool.map(functools.partial(make_run, folder, seed), CASES):
-                (folder / "table.md").write_text(make_table(folder))
+                table = make_table(folder.glob("*.txt"))
+                (folder / "table.md").write_text(table)
                 faults = read_faults(path)
                 done += faults.total()
                 differing += [] if faults else [path.name]

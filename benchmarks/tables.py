@@ -256,7 +256,10 @@ def fill_in(text, results) -> str:
         if patterns[0].endswith(".csv"):
             body = table_of_games(results / patterns[0])
         elif patterns[0].endswith(".txt"):
-            body = make_table((results / patterns[0]).parent)
+            outputs = list(results.glob(patterns[0]))
+            if not outputs:
+                raise UserValueError(f"nothing in {results} matches {patterns[0]!r}")
+            body = make_table(outputs)
         elif match["original"]:
             body = table_of_tasks(patterns, match["original"], results)
         else:

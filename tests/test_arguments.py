@@ -10,7 +10,7 @@ import pytest
 from annotated_types import MultipleOf
 from numpy.typing import ArrayLike
 
-from baselines import dqn, rainbow, sac
+from baselines import dqn, sac
 from baselines.common import arguments as arg
 from baselines.common import cli
 from baselines.common.declarations import (
@@ -18,7 +18,6 @@ from baselines.common.declarations import (
     declared_arguments,
     describe_arguments,
 )
-from baselines.common.discovery import find_algorithm, find_defaults
 from baselines.common.errors import UserTypeError, UserValueError, suggest_name
 
 
@@ -186,10 +185,6 @@ def test_random_actions_have_no_effect_where_noise_explores():
     assert not check_arguments(dqn.learn, given).without_effect()
     sentences = check_arguments(dqn.learn, given | {"noisy": True}).without_effect()
     assert sentences == ["exploration_fraction is 0.5, which has no effect with noisy"]
-    usual = find_defaults(find_algorithm("rainbow"), "atari")
-    given = {"env": None} | {x: y for x, y in usual.items() if x != "env"}
-    given["network"] = "cnn"
-    assert not check_arguments(rainbow.learn, given).without_effect()
 
 
 def test_arguments_without_effect():

@@ -69,6 +69,14 @@ def warn_of_a_killed_worker(num_env):
     return out.getvalue()
 
 
+def test_replacements_of_hung_workers_are_counted():
+    log = (
+        "the worker process of environments 4 to 7 did not respond for 10 s and was "
+        "ended; another takes over, and their episodes count as truncated"
+    )
+    assert finished_run("log", log=log).replacements() == [4]
+
+
 @pytest.mark.parametrize("num_env", [1, 2])
 def test_environments_of_replaced_workers_are_counted(num_env):
     log = warn_of_a_killed_worker(num_env)
@@ -127,7 +135,8 @@ def test_table_of_faults_has_what_was_done(tmp_path):
     (tmp_path / "a2c.0.txt").write_text(text)
     (tmp_path / "a2c.1.txt").write_text(text.replace("5", "7").replace("3", "5"))
     (tmp_path / "dqn.0.txt").write_text("error: a run that was killed differs\n")
-    rows = [line.split(" | ") for line in faults.make_table(tmp_path).splitlines()]
+    table = faults.make_table(tmp_path.glob("*.txt"))
+    rows = [line.split(" | ") for line in table.splitlines()]
     kinds = ["kill", "kill a worker", "rows", "games"]
     assert rows[0] == ["| case", "runs", *kinds, "runs that differ |"]
     assert rows[2] == ["| a2c", "2", "8", "4", "1,200", "14", "none |"]

@@ -189,13 +189,13 @@ def test_other_names_of_arguments_take_no_defaults_of_the_base(
 
 
 def test_only_what_was_given_is_reported_as_without_effect():
-    def without_effect(*words):
-        settings = parse(["--alg=dqn", "--env=PongNoFrameskip-v4", *words])
+    def without_effect(*words, alg="dqn"):
+        settings = parse([f"--alg={alg}", "--env=PongNoFrameskip-v4", *words])
         given = {**settings.learn_arguments, "env": None}
         return check_arguments(settings.learn, given).without_effect()
 
     # defaults.py sets exploration_fraction and exploration_final_eps.
-    assert without_effect("--noisy") == []
+    assert without_effect("--noisy") == without_effect(alg="rainbow") == []
     (sentence,) = without_effect("--noisy", "--exploration_final_eps=0.05")
     assert sentence == "exploration_final_eps is 0.05, which has no effect with noisy"
 
@@ -254,7 +254,7 @@ def test_help_lists_shared_and_own_arguments(capfd):
         run.main(["--alg=a2c", "--env=CartPole-v1", "--help"])
     assert stop.value.code == 0
     own = " ".join(capfd.readouterr().out.split())
-    assert "steps of each environment in an update (default: 5)" in own
+    assert "steps of each environment per update (default: 5)" in own
     assert "--num_hidden" in own
 
 

@@ -25,6 +25,7 @@ from baselines.common.timing import Clock, timed
         (3_100_000, "3.1M"),
         (10**7, "10M"),
         (2 * 10**9, "2G"),
+        (10**12, "1T"),
         (10**15, "1P"),
     ],
 )

@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from baselines.common.errors import UserValueError
 from benchmarks import tables
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -49,6 +50,16 @@ def make_log(folder, **changes):
 def test_tables_of_readme_are_those_of_the_records():
     text = (tables.RESULTS / "README.md").read_text()
     assert tables.fill_in(text, tables.RESULTS) == text
+
+
+def test_table_of_faults(results):
+    text = "<!-- table: faults/*.txt -->\n<!-- end -->\n"
+    with pytest.raises(UserValueError, match="matches 'faults/"):
+        tables.fill_in(text, results)
+    (results / "faults").mkdir()
+    output = "2 faults (kill 2): nothing differs\n"
+    (results / "faults" / "a2c.0.txt").write_text(output)
+    assert "| a2c | 1 | 2 |" in tables.fill_in(text, results)
 
 
 def test_run_is_added(results, tmp_path):

@@ -161,11 +161,16 @@ def read_learn(settings, words, defaults):
     preset = getattr(settings.learn, "settings", {})  # also arguments of parts
     values |= {name: value for name, value in preset.items() if name in known}
     values |= defaults | given | found
-    # Only what was given is worth a warning.
-    for name in known.keys() & defaults.keys() - given.keys() - found.keys():
-        if known[name].why_unused(values):
-            values[name] = known[name].default
-    return known, values, unknown
+    # Of arguments without effect, only those that were given are worth a warning.
+    usual = {name: argument.default for name, argument in declared.items()}
+    unused = {
+        name: argument.default
+        for name, argument in known.items()
+        if name in defaults.keys() - given.keys() - found.keys()
+        and argument.default is not REQUIRED
+        and argument.why_unused(usual | values)
+    }
+    return known, values | unused, unknown
 
 
 def check_names(settings, known, defaults) -> None:

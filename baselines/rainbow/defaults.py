@@ -8,9 +8,7 @@ def atari():
     # 1, are for 50 million: with them, nothing was learned on Pong in 300,000. The
     # paper's streams of 512 units begin at the convolutions; these follow the Nature
     # network's dense layer, which they share.
-    settings = dict(defaults.atari(), lr=2.5e-4, hiddens=[256])
-    del settings["exploration_final_eps"]  # Exploration is by noise on the weights.
-    return settings
+    return dict(defaults.atari(), lr=2.5e-4, hiddens=[256])
 
 
 def retro():
