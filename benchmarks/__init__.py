@@ -2,5 +2,5 @@
 
     python -m benchmarks.throughput --alg=a2c
 
-They are no part of the installed package. What they found is in ``results/``.
+They are not part of the installed package. Their results are in ``results/``.
 """

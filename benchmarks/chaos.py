@@ -1,27 +1,27 @@
-"""Kills a run again and again, and compares it with one that was left alone.
+"""Kills a training run at random moments, and compares it with an undisturbed one.
 
     python -m benchmarks.chaos --alg=a2c --kills=20
     python -m benchmarks.chaos --alg=a2c --kills=20 --faults=all
 
-The first run is left alone. The second, with the same arguments, is killed with SIGKILL
-at random moments and resumed each time: it must have the same rows of progress.csv (all
-columns but fps), the same games in its monitor files (all columns but the time) and the
-same final weights, bit for bit. The third loses a random worker process at each of as
-many moments and has to continue by itself. With ``--ranks=2`` there are only the first
-two runs, of two MPI ranks each, and what is killed is a random rank, which has to end
-all of them.
+The first run is not disturbed. The second has the same arguments, but is killed with
+SIGKILL at random moments and resumed each time. It must end with the same rows of
+progress.csv (all columns but ``fps`` and ``time_elapsed``), the same games in its
+monitor files (all columns but the time) and the same final weights, bit for bit. The
+third loses a random worker process at each of as many moments and has to continue by
+itself. With ``--ranks=2`` there are only the first two runs, with two MPI ranks each. A
+kill then hits one rank at random, and the others have to end as well.
 
-With ``--faults=all``, what happens at a moment is drawn: SIGKILL, SIGKILL and then
-damage to the newest checkpoint, SIGTERM, two SIGINTs, or a pause (SIGSTOP and SIGCONT);
-a worker is killed, or stopped for ever.
+With ``--faults=all``, a run of one rank gets a random fault each time: SIGKILL, SIGKILL
+and damage to the newest checkpoint, SIGTERM, two SIGINTs, or a pause (SIGSTOP and
+SIGCONT). A worker is killed, or stopped forever.
 
 With ``--fork``, four of five times a run is resumed in a fork of this program, which
-has imported TensorFlow already: that takes a fourth of the time. It still begins in a
-new process, as does the run that it is compared with.
+has already imported TensorFlow; this takes a quarter of the time. First starts always
+use a new process.
 
-Arguments that are not its own are passed to ``baselines.run``. Unless
-``--checkpoint_interval`` is given, there are at least four checkpoints to each kill. A
-kill waits for a new checkpoint, so that a run is resumed from another one each time.
+All other arguments are passed to ``baselines.run``. Unless ``--checkpoint_interval`` is
+given, there are at least four checkpoints per kill. Each kill waits for a new one, so
+that every resume is from a different checkpoint.
 """
 
 import contextlib
@@ -55,17 +55,17 @@ try:
 except ImportError:
     psutil = None
 
-END_SECONDS = 60  # in which a run ends, and all ranks with one, on a busy machine
+END_SECONDS = 60  # for a run to end, or all ranks after one; enough on a busy machine
 PAUSE_SECONDS = 0.5
-WORKER_TIMEOUT = 10  # seconds, where workers are stopped; new ones start in less
-STALL_SECONDS = 1800  # without a new checkpoint, after which a run counts as stuck
-IGNORED = {"fps", "time_elapsed"}  # columns that depend on the time
+WORKER_TIMEOUT = 10  # seconds, if workers are stopped; new ones start in less
+STALL_SECONDS = 1800  # without a new checkpoint until a run counts as stuck
+IGNORED = {"fps", "time_elapsed"}  # columns that depend on time
 RESERVED = "--log_path", "--save_path", "--resume"  # arguments that are set here
 
 
 @dataclasses.dataclass
 class Options:
-    """The arguments that ``baselines.run`` does not have, or has other defaults for."""
+    """The arguments that ``baselines.run`` lacks, or has different defaults for."""
 
     alg: Annotated[str, "algorithm (required)"]
     env: Annotated[str, "environment id"] = "PongNoFrameskip-v4"
@@ -85,7 +85,7 @@ class Options:
 
 
 class Failure(UserError):
-    """A run did not do what it has to after a kill."""
+    """A run did not do what it should after a fault."""
 
 
 class Run:
@@ -93,8 +93,8 @@ class Run:
 
     Args:
         arguments: for ``baselines.run``, without the folder.
-        folder: of its files.
-        ranks: how many MPI ranks it has; 1 for no MPI.
+        folder: where its files are.
+        ranks: number of MPI ranks; 1 for no MPI.
         fork: whether to resume it in forks of this process, four of five times.
     """
 
@@ -127,10 +127,10 @@ class Run:
             )
 
     def wait_until(self, condition) -> None:
-        """Waits until a function of no arguments returns true, or the run has ended.
+        """Waits until ``condition()`` is true or the run has ended.
 
         Raises:
-            Failure: if the run is stuck.
+            Failure: if there is no new checkpoint for ``STALL_SECONDS``.
         """
         newest, since = self.newest_checkpoint(), time.monotonic()
         while not condition() and self.process.poll() is None:
@@ -141,7 +141,7 @@ class Run:
                 raise self.failure(f"had no checkpoint in {STALL_SECONDS} s")
 
     def wait_for_moment(self, num_timesteps, delay) -> None:
-        """Waits for a new checkpoint after so many agent steps, and then ``delay`` s.
+        """Waits for a new checkpoint of ``num_timesteps`` or more, then ``delay`` s.
 
         Raises:
             Failure: if the run ends before that.
@@ -157,7 +157,7 @@ class Run:
         self.wait_until(lambda: len(self.replacements()) >= count)
 
     def finish(self) -> None:
-        """Waits for the end of the run; raises Failure unless its status is 0."""
+        """Waits for the run to end; raises Failure unless its exit status is 0."""
         self.wait_until(lambda: False)
         if self.process.returncode != 0:
             raise self.failure("failed")
@@ -171,7 +171,7 @@ class Run:
         )
 
     def children(self, program) -> list:
-        """Returns descendants whose command has a word that ends in ``program``."""
+        """Returns descendant processes with a command word that ends in ``program``."""
         found = []
         with contextlib.suppress(psutil.NoSuchProcess):
             for child in psutil.Process(self.process.pid).children(recursive=True):
@@ -181,7 +181,7 @@ class Run:
         return found
 
     def kill(self, rng) -> str:
-        """Kills its process, or one of its ranks; returns what was killed.
+        """Kills the run, or one of its ranks; returns what was killed.
 
         Raises:
             Failure: if the other ranks do not end.
@@ -202,7 +202,7 @@ class Run:
         return f"one of {len(ranks)} ranks"
 
     def damage(self, rng) -> str:
-        """Kills its process, and cuts the end off a file of the newest checkpoint."""
+        """Kills the run and truncates a file of its newest checkpoint."""
         # Without the one before it, the run could not be resumed.
         self.wait_until(lambda: len(list_manifests(self.folder / "checkpoints")) > 1)
         self.kill(rng)
@@ -212,33 +212,33 @@ class Run:
         return f"the run, and damaged {path.name}"
 
     def terminate(self, rng) -> str:
-        """Ends it by SIGTERM, after which there has to be a checkpoint."""
+        """Ends the run by SIGTERM, which makes it save a checkpoint first."""
         self.process.send_signal(signal.SIGTERM)
         return self.check_ended([128 + signal.SIGTERM])
 
     def interrupt(self, rng) -> str:
-        """Ends it by SIGINT, twice."""
+        """Ends the run by two SIGINTs."""
         self.process.send_signal(signal.SIGINT)
         time.sleep(rng.uniform(0, PAUSE_SECONDS))
         self.process.send_signal(signal.SIGINT)
-        # The second may have come when nothing was left but the end of Python itself.
+        # The second may have come when Python itself was already shutting down.
         return self.check_ended([128 + signal.SIGINT, -signal.SIGINT])
 
     def check_ended(self, statuses) -> str:
-        """Waits for the end that a signal asked for, with one of these statuses.
+        """Waits for the run to end after a signal, with one of these exit statuses.
 
         Raises:
-            Failure: if it is another, or does not come.
+            Failure: if it ends with another status than these and 0, or not in time.
         """
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(END_SECONDS)
-        # The signal may have come when the run had ended by itself.
+        # The run may have ended by itself before the signal came.
         if self.process.poll() not in (*statuses, 0):
             raise self.failure(f"did not end with status {statuses[0]}")
         return f"the run, which ended with status {self.process.poll()}"
 
     def pause(self, rng) -> str:
-        """Stops it and its workers for a while, as Ctrl-Z and ``fg`` do."""
+        """Suspends the run and its workers for a moment, as Ctrl-Z and ``fg`` do."""
         processes = [psutil.Process(self.process.pid), *self.children("")]
         for number in signal.SIGSTOP, signal.SIGCONT:
             for process in processes:
@@ -247,7 +247,7 @@ class Run:
         return "the run, for a moment"
 
     def stop(self) -> None:
-        """Kills what is still running of it."""
+        """Kills the run and its child processes, if it is still running."""
         if self.process is not None and self.process.poll() is None:
             children = self.children("")
             self.process.kill()
@@ -257,7 +257,7 @@ class Run:
                     child.kill()
 
     def newest_checkpoint(self) -> int:
-        """Returns the agent steps of its newest checkpoint, 0 if there is none."""
+        """Returns the agent steps of the newest checkpoint, or 0 if there is none."""
         manifests = list_manifests(self.folder / "checkpoints")
         return int(Path(manifests[-1]).stem) if manifests else 0
 
@@ -269,13 +269,13 @@ class Run:
         return [int(last or first) - int(first) + 1 for first, last in found]
 
     def rows(self) -> list:
-        """Returns the rows of progress.csv, without columns that depend on the time."""
+        """Returns the rows of progress.csv without the columns that depend on time."""
         with open(self.folder / "progress.csv", newline="") as file:
             rows = list(csv.DictReader(file))
         return [{k: v for k, v in row.items() if k not in IGNORED} for row in rows]
 
     def games(self) -> dict:
-        """Returns (return, length) of the games in each monitor file, by its name."""
+        """Returns (return, length) of the games in each monitor file, by file name."""
         return {
             path.name: [
                 tuple(line.split(",")[:2]) for line in path.read_text().splitlines()[2:]
@@ -290,7 +290,7 @@ class Run:
 
 
 def is_running(process) -> bool:
-    """Whether a process exists and is no zombie."""
+    """Whether a process exists and is not a zombie."""
     try:
         return process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -298,7 +298,7 @@ def is_running(process) -> bool:
 
 
 def find_mpiexec() -> str:
-    """Returns the launcher that is installed beside this Python, else any."""
+    """Returns the path of the mpiexec next to this Python, else of any on the PATH."""
     beside = os.path.join(os.path.dirname(sys.executable), "mpiexec")
     path = beside if os.path.exists(beside) else shutil.which("mpiexec")
     if path is None:
@@ -307,23 +307,23 @@ def find_mpiexec() -> str:
 
 
 def draw_moments(count, num_timesteps, rng) -> list:
-    """Returns agent steps at which to kill, one in each part of the first 80 %."""
+    """Draws agent steps to kill at, one in each equal part of the first 80 %."""
     part = 0.8 * num_timesteps / count
     return [int((i + rng.random()) * part) for i in range(count)]
 
 
 def run_through_kills(run, moments, delay, rng, faults=("kill",)) -> Counter:
-    """Does something to a run at each moment, and resumes it if that ended it.
+    """Injects a fault into a run at each moment, and resumes it if it has ended.
 
     Args:
-        run: has not begun.
-        moments: agent steps; each kill follows a checkpoint that has at least as many.
-        delay: largest number of seconds from that checkpoint to the kill.
+        run: a run that has not been started.
+        moments: agent steps; each fault follows a checkpoint with at least as many.
+        delay: maximum number of seconds from that checkpoint to the fault.
         rng: a ``random.Random``.
         faults: names of methods of the run, one of which is drawn each time.
 
     Returns:
-        how often each was done.
+        how often each fault was injected.
     """
     done = Counter()
     run.start()
@@ -344,19 +344,19 @@ def run_through_kills(run, moments, delay, rng, faults=("kill",)) -> Counter:
 
 
 def run_through_lost_workers(run, moments, delay, rng, faults=("kill",)) -> Counter:
-    """Kills or stops a worker at each moment; ends the run if it has no workers.
+    """Kills or suspends a worker at each moment; ends a run that has no workers.
 
     Args:
-        run, moments, delay, rng: as of ``run_through_kills``.
-        faults: ``kill`` and ``suspend``, of which one is drawn each time.
+        run, moments, delay, rng: as in ``run_through_kills``.
+        faults: ``kill``, ``suspend`` or both, one of which is drawn each time.
 
     Returns:
-        how often each was done.
+        how often each fault was injected.
     """
     done = Counter()
     run.start()
     for number, moment in enumerate(moments, 1):
-        # A worker that has not yet made a step is not replaced again.
+        # After new steps: between two, a worker is replaced only a few times.
         run.wait_for_moment(moment, rng.uniform(0, delay))
         workers = run.children("worker.py")
         if not workers:
@@ -392,8 +392,8 @@ def check_replacements(reference, run, kills) -> None:
     """Prints how many workers were replaced and how many episodes that cut short.
 
     Raises:
-        Failure: if a replacement was not reported, or the run has another length than
-            the reference.
+        Failure: if the number of replacements is not ``kills``, or the run does not
+            have as many agent steps as the reference.
     """
     replaced = run.replacements()
     steps, expected = run.newest_checkpoint(), reference.newest_checkpoint()
@@ -411,7 +411,7 @@ def check_replacements(reference, run, kills) -> None:
 
 
 def main(argv=None):
-    """Makes the runs that the command line asks for, and prints how they compare."""
+    """Makes the runs that the command line asks for, and prints a comparison."""
     argv = sys.argv[1:] if argv is None else list(argv)
     program = "python -m benchmarks.chaos"
     with cli.one_line_errors(), tempfile.TemporaryDirectory() as folder:
@@ -480,13 +480,13 @@ def make_and_compare(
     """Makes the runs and compares them.
 
     Args:
-        options: of the command line.
-        interval: agent steps from one checkpoint to the next.
-        rng: generator that draws the moments and what happens at them.
-        reference, killed, lost_workers: runs that have not begun.
+        options: the options from the command line.
+        interval: agent steps between checkpoints.
+        rng: generator that draws the moments and the faults.
+        reference, killed, lost_workers: runs that have not been started.
 
     Raises:
-        Failure: if one did not do what it has to.
+        Failure: if a run did not do what it should.
     """
     start = time.monotonic()
     reference.start()

@@ -1,12 +1,13 @@
-"""Checks A2C's update and the Atari wrappers against Stable-Baselines3's parts.
+"""Checks A2C's update and the Atari wrappers against parts of Stable-Baselines3.
 
     python -m benchmarks.compare_with_sb3     (needs pip install stable-baselines3)
 
-Update: a network in PyTorch with the same initial weights, Stable-Baselines3's
-RMSpropTFLike, and returns and a loss of its own are given the rollouts of a run of ours
-on Pong; the largest difference between the weights is printed after some updates.
+Update: a PyTorch network with the same initial weights is trained on the rollouts of
+one of our runs on Pong, with Stable-Baselines3's RMSpropTFLike, and with returns and a
+loss computed here. The largest difference between the weights is printed after some
+updates.
 
-Wrappers: an environment of ours and one under Stable-Baselines3's AtariWrapper get the
+Wrappers: one of our environments and one in Stable-Baselines3's AtariWrapper get the
 same emulator state at each reset and the same random actions.
 """
 

@@ -1,4 +1,4 @@
-"""What it costs to scale frames twice, compared with frames that stay uint8.
+"""Measures the cost of scaling frames twice, compared with keeping them uint8.
 
     python -m benchmarks.double_normalisation
 
@@ -51,7 +51,7 @@ def make_envs(wrapper):
 
 
 def measure(env, network, seconds):
-    """Returns (agent steps/s, bytes uploaded an agent step) of A2C."""
+    """Returns (agent steps/s, bytes uploaded per agent step) of A2C."""
     clock, steps = Clock(seconds), []
 
     def callback(local_variables, global_variables):

@@ -1,4 +1,4 @@
-"""Does to runs of all algorithms what can happen to them, until it was done often.
+"""Injects faults into runs of all algorithms, until ``--count`` have been made.
 
     python -m benchmarks.faults FOLDER --count=2000 --parallel=2
 
@@ -24,7 +24,7 @@ from baselines.common import arguments as arg
 from baselines.common import cli
 from baselines.gail.expert import Expert, write_expert
 
-PONG = "--env=PongNoFrameskip-v4 --network=mlp"  # whose environments have workers
+PONG = "--env=PongNoFrameskip-v4 --network=mlp"  # its environments have workers
 CASES = {
     "a2c": "--alg=a2c --env=CartPole-v1 --num_timesteps=30_000 --log_interval=10",
     "a2c_workers": f"--alg=a2c {PONG} --num_env=8 --num_timesteps=20_000 "
@@ -69,14 +69,14 @@ CASES = {
     "rainbow": "--alg=rainbow --env=CartPole-v1 --num_timesteps=10_000 --print_freq=5 "
     "--learning_starts=500",
 }
-KILLS = 30  # of each run, and of its workers
+KILLS = 30  # per run, and as many of its workers
 INTERRUPTED = 130  # exit status
 END = re.compile(r"^\d+ faults \((.*)\): nothing differs$", re.M)
 COMPARED = re.compile(r"^rows of .*: (\d+),.*\nmonitor files: \d+, games: (\d+),", re.M)
 
 
 def read_faults(path) -> Counter:
-    """Returns how often each fault was done to a run that did not differ after them."""
+    """Returns how often each fault was injected; empty if the run differs or failed."""
     ended = END.search(path.read_text())
     pairs = ended[1].split(", ") if ended else []
     return Counter({k: int(v) for k, v in (pair.rsplit(" ", 1) for pair in pairs)})
@@ -113,18 +113,18 @@ def make_table(outputs) -> str:
 
 
 def make_run(folder, seed, name) -> Path:
-    """Makes a run of ``benchmarks.chaos``, unless its output is there.
+    """Runs ``benchmarks.chaos`` on a case, unless its output exists.
 
     Args:
-        folder: of expert data and of the output.
-        seed: of its own.
-        name: of its case.
+        folder: where the expert data are and the output goes.
+        seed: seed of the run.
+        name: name of the case.
 
     Returns:
-        the path of all that it printed.
+        the path of the file with its output.
 
     Raises:
-        KeyboardInterrupt: if it was interrupted.
+        KeyboardInterrupt: if the run was interrupted.
     """
     path = folder / f"{name}.{seed}.txt"
     if path.exists():
@@ -148,7 +148,7 @@ def make_run(folder, seed, name) -> Path:
 
 
 def write_noise(path) -> None:
-    """Writes expert data for CartPole that are random, to begin runs with."""
+    """Writes random expert data for CartPole, so that GAIL can start."""
     rng = np.random.default_rng(0)
     obs, acs = rng.standard_normal((500, 4)), rng.integers(2, size=500)
     write_expert(path, Expert(obs, acs, None, None))
@@ -159,7 +159,7 @@ def make_faults(
     count: Annotated[arg.Count, "faults, in all, or a few more"] = 2000,
     parallel: Annotated[arg.Count, "runs at a time"] = 1,
 ):
-    """Does to runs of all algorithms what can happen to them, and compares them."""
+    """Injects faults into runs of all algorithms, and checks that nothing differs."""
     folder = Path(folder).expanduser().resolve()
     folder.mkdir(parents=True, exist_ok=True)
     write_noise(folder / "expert.npz")
@@ -177,7 +177,7 @@ def make_faults(
                     f"{path.stem}: {faults.total()} faults; {done} in all", flush=True
                 )
             if done == before:
-                break  # No run came to its end.
+                break  # All runs of this seed differ or failed.
             seed += 1
     print((folder / "table.md").read_text())
     if differing:
@@ -186,7 +186,7 @@ def make_faults(
 
 
 def main(argv=None):
-    """Does what the command line says."""
+    """Injects the faults that the command line asks for."""
     cli.command(make_faults, argv)
 
 

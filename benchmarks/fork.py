@@ -1,4 +1,4 @@
-"""Runs that begin as forks of this process, with all that it has imported."""
+"""Runs in forks of this process, which share everything it has imported."""
 
 import multiprocessing
 import os
@@ -11,40 +11,40 @@ from baselines import run
 
 
 class ForkedRun:
-    """``baselines.run`` in a fork of this process; used as ``subprocess.Popen`` is.
+    """``baselines.run`` in a fork of this process; used like ``subprocess.Popen``.
 
     Args:
-        argv: of ``baselines.run``.
-        errors: path of the file that gets what it writes to stderr.
+        argv: arguments for ``baselines.run``.
+        errors: path of the file for its stderr.
     """
 
     def __init__(self, argv, errors):
         context = multiprocessing.get_context("fork")
         self.process = context.Process(target=run_here, args=[argv, errors])
         with warnings.catch_warnings():
-            # TensorFlow's threads do nothing before its first operation.
+            # TensorFlow's threads are idle until its first operation.
             warnings.simplefilter("ignore", DeprecationWarning)
             self.process.start()
         self.pid = self.process.pid
 
     @property
     def returncode(self):
-        """Its status, negative for a signal; None while it runs."""
+        """The exit status, negative for a signal; None while it runs."""
         return self.process.exitcode
 
     def poll(self):
-        """Returns its status; None while it runs."""
+        """Returns the exit status; None while it runs."""
         return self.process.exitcode
 
     def wait(self, timeout=None):
-        """Waits so many seconds for its end; raises subprocess.TimeoutExpired."""
+        """Waits for it to end; raises subprocess.TimeoutExpired after ``timeout`` s."""
         self.process.join(timeout)
         if self.returncode is None:
             raise subprocess.TimeoutExpired("baselines.run", timeout)
         return self.returncode
 
     def send_signal(self, number) -> None:
-        """Sends it a signal, unless it has ended."""
+        """Sends a signal, unless it has ended."""
         if self.poll() is None:
             os.kill(self.pid, number)
 
@@ -54,7 +54,7 @@ class ForkedRun:
 
 
 def run_here(argv, errors) -> None:
-    """Calls ``baselines.run`` as if this process had begun with it."""
+    """Calls ``baselines.run`` as if it were this process's main program."""
     with open(os.devnull, "w") as nothing, open(errors, "w") as file:
         os.dup2(nothing.fileno(), 1)
         os.dup2(file.fileno(), 2)

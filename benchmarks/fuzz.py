@@ -2,18 +2,18 @@
 
     python -m benchmarks.fuzz --count=100000 --seed=0
 
-Each attempt has to end in a correct load or an error of ours, in one line. Anything
-else (another exception, a hang, a crash) is printed with the command that repeats it,
-and the exit status is 1. Most files get right checksums, as an attacker would give
-them. A checkpoint that loads has to go on: its environments are stepped, its replay
-memory is sampled, and its state is taken again. A folder whose config.json or logs are
-damaged is also listed, its curves are read and its environment is made, as
-``baselines.runs``, ``plot`` and ``evaluate`` do; a share of them gets a report.
+Each attempt has to end in a correct load or in a one-line error of ours. Anything else
+(another exception, a hang, a crash) is printed with the command that repeats it, and
+makes the exit status 1. Most files get correct checksums, as an attacker would give
+them. A checkpoint that loads has to be usable: its environments are stepped, its replay
+memory is sampled, and its state is saved again. A folder with a damaged config.json or
+log, or with a special file, is also listed, its curves are read and its environment is
+made, as ``baselines.runs``, ``plot`` and ``evaluate`` do; some also get a report.
 
-A child process makes the attempts; it is started again after a crash. An attempt
-depends on the seed and its number alone: ``--start=N`` goes on with number N, so that a
-long series can be made in parts. The files lie in a folder that may be named, whose
-folders a2c and dqn are lost; by default in a temporary one.
+The attempts are made in a child process, which is restarted after a crash. An attempt
+depends only on the seed and its number: ``--start=N`` continues with number N, so that
+a long series can be made in parts. The files are in a temporary folder, or in the one
+that is given, whose subfolders a2c and dqn are deleted first.
 """
 
 import collections
@@ -52,8 +52,8 @@ from benchmarks.options import parse_options
 PROGRAM = "python -m benchmarks.fuzz"
 GOOD = "loaded", "loaded the older one", "refused"
 HANG_SECONDS = 10
-REPORT_EACH = 10  # attempts, as pictures take longer than the rest
-MORE_MEMORY = 8 * 2**30  # bytes of addresses that the attempts may take
+REPORT_EACH = 10  # attempts, because plots take longer than the rest
+MORE_MEMORY = 8 * 2**30  # bytes of address space that attempts may add
 TOTAL = 400  # agent steps of the runs
 SHARED = f"--num_timesteps={TOTAL} --checkpoint_interval=150 --num_env=2 --seed=0 "
 SHARED += "--env=CartPole-v1 --eval_interval=200 --eval_episodes=1"
@@ -65,7 +65,7 @@ RUNS = {
 MODEL, CONFIG = "model.safetensors", "config.json"
 DATA, MANIFEST = "checkpoints/*.safetensors", "checkpoints/*.json"
 LOG, OTHERS = "*.csv", ("log.txt", "report.html")
-KINDS = {  # which files, how they are damaged, whether checksums are made right then
+KINDS = {  # which files, how they are damaged, whether checksums are then corrected
     "model, bytes": (MODEL, mutations.damage_bytes, False),
     "model, tensors": (MODEL, mutations.damage_tensors, True),
     "model, metadata": (MODEL, mutations.damage_metadata, True),
@@ -80,12 +80,12 @@ KINDS = {  # which files, how they are damaged, whether checksums are made right
     "log, bytes": (LOG, mutations.damage_bytes, False),
     "special files": (None, None, False),
 }
-LOOKED_AT = CONFIG, LOG, None  # what commands read that load nothing
+LOOKED_AT = CONFIG, LOG, None  # what is read by commands that load nothing
 
 
 @dataclasses.dataclass
 class Options:
-    """The arguments beside the folder."""
+    """The arguments other than the folder."""
 
     count: Annotated[arg.Count, "how many attempts"] = 2000
     seed: Annotated[arg.CountOrZero, "of the attempts"] = 0
@@ -93,19 +93,19 @@ class Options:
 
 
 class Hang(BaseException):
-    """An attempt takes too long; no Exception, so that nothing turns it into others."""
+    """An attempt takes too long; not an Exception, which the library would wrap."""
 
 
 class Target:
-    """A small run that was trained: what its files are loaded into.
+    """A small trained run, into which its damaged files are loaded.
 
     Args:
-        name: of the algorithm.
-        folder: of the run's files.
+        name: name of the algorithm.
+        folder: where the run's files are.
     """
 
     def __init__(self, name, folder):
-        # Only here, because the parent process does without Keras.
+        # Imported here, because the parent process does not need Keras.
         from baselines.common import parsing, replay_buffer
         from baselines.common.envs.make import make_vec_env
         from baselines.common.vec_env.vec_normalize import VecNormalize
@@ -123,7 +123,7 @@ class Target:
             self.model = settings.learn(seed=0, on_update=runs.append, **keywords)
             logger.close()
         self.model.save(folder / MODEL)
-        # As the command line writes it, of which --resume takes the settings.
+        # As the command line writes it: --resume takes the settings from it.
         config = settings.config | {"log_formats": ["log", "csv", "json"]}
         (folder / CONFIG).write_text(json.dumps(config))
         self.checkpoints = runs[-1].checkpoints
@@ -133,7 +133,7 @@ class Target:
 
     @contextlib.contextmanager
     def log(self):
-        """Writes a log to the folder in a ``with`` block, whose value is the logger."""
+        """Logs to the folder inside a ``with`` block; yields the logger."""
         from baselines import logger
 
         with logger.scoped_configure(str(self.folder), ["log", "csv", "json"]):
@@ -143,7 +143,7 @@ class Target:
         return [variable.numpy().tobytes() for variable in self.model.variables]
 
     def restore_files(self) -> None:
-        """Makes all files what they were."""
+        """Restores the original files, and removes all others."""
         for path in self.folder.rglob("*"):
             if path.is_symlink() or not path.is_dir():
                 if path not in self.files or not path.is_file() or path.is_symlink():
@@ -151,7 +151,7 @@ class Target:
             elif path.name != "checkpoints":
                 path.rmdir()
         for path, data in self.files.items():
-            # Not to read what is terabytes of nothing.
+            # The size first: a damaged file may be terabytes of zeros.
             whole = path.exists() and path.stat().st_size == len(data)
             if not whole or path.read_bytes() != data:
                 path.write_bytes(data)
@@ -173,7 +173,7 @@ class Target:
         return path
 
     def sign(self, path) -> None:
-        """Makes the checksums of a damaged file right."""
+        """Corrects the checksums of a damaged file."""
         if path.name == MODEL:
             with contextlib.suppress(UserError):
                 tensors, metadata = load_tensors(path)
@@ -188,7 +188,7 @@ class Target:
             manifest.write_text(json.dumps(old))
 
     def load(self, kind, path) -> str:
-        """Loads what was damaged; returns which of GOOD that was."""
+        """Loads the damaged file; returns the outcome, one of ``GOOD``."""
         if path.name == MODEL:
             return self.load_model(kind, path)
         if path.name == CONFIG:
@@ -199,11 +199,11 @@ class Target:
         checkpoints = self.checkpoints
         whole = KINDS[kind][2] or path.suffix == ".tmp"
         if not whole:
-            # What fits its checksum is right, so that reading it is enough.
+            # A file that matches its checksum is intact, so that reading it is enough.
             checkpoints = copy.copy(checkpoints)
             checkpoints.parts = {}
         with self.log() as logger:
-            logger.current.claimed = True  # as that of a run that is resumed
+            logger.current.claimed = True  # as in a run that is resumed
             steps, _ = checkpoints.restore(str(self.folder), TOTAL)
             if whole:
                 self.go_on()
@@ -222,9 +222,9 @@ class Target:
         return "loaded"
 
     def parse(self):
-        """Reads config.json as ``--resume`` does, and says what a run does at its end.
+        """Reads config.json as ``--resume`` does; prints what a run prints at its end.
 
-        What learn() would get is checked.
+        The arguments that ``learn()`` would get are checked.
         """
         from baselines import run
         from baselines.common.declarations import check_arguments
@@ -240,7 +240,7 @@ class Target:
         return "loaded"
 
     def look(self, with_report) -> list:
-        """Does what other commands do with the folder; returns the errors of ours."""
+        """Does what other commands do with the folder; returns their UserErrors."""
         from baselines import report, runs
         from baselines.common.curves import find_curves
         from baselines.common.loading import find_env
@@ -261,7 +261,7 @@ class Target:
         return errors
 
     def go_on(self) -> None:
-        """Uses the parts that were restored."""
+        """Uses the restored parts."""
         parts = self.checkpoints.parts
         if "runner" in parts:
             parts["runner"].run()
@@ -274,14 +274,14 @@ class Target:
 
 
 def attempt(targets, seed, number) -> tuple:
-    """Makes an attempt; returns its kind, how it ended, and what was said."""
+    """Makes an attempt; returns its kind, its outcome and the error messages."""
     rng = random.Random(f"{seed} {number}")
     target, kind = rng.choice(targets), rng.choice(list(KINDS))
     target.restore_files()
     path = target.damage(kind, rng)
     signal.setitimer(signal.ITIMER_REAL, HANG_SECONDS)
     try:
-        # Waiting for the disk would take most of the time, or seem a hang.
+        # Waiting for the disk would take most of the time, or look like a hang.
         with mock.patch("os.fsync"):
             looked_at = KINDS[kind][0] in LOOKED_AT
             errors = target.look(number % REPORT_EACH == 0) if looked_at else []
@@ -304,7 +304,7 @@ def attempt(targets, seed, number) -> tuple:
 
 
 def make_targets(folder) -> list:
-    """Returns the Targets, and lets an alarm end attempts that hang."""
+    """Returns the Targets, and sets up an alarm that ends attempts that hang."""
 
     def stop(number, frame):
         raise Hang
@@ -316,8 +316,8 @@ def make_targets(folder) -> list:
 
 
 def serve(pipe, folder, seed) -> None:
-    """Makes the attempts whose numbers come through a pipe."""
-    # What Keras and others print would hide what is found.
+    """Makes the attempts whose numbers arrive through a pipe."""
+    # The output of Keras and others would hide the findings.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     targets = make_targets(folder)
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
@@ -328,7 +328,7 @@ def serve(pipe, folder, seed) -> None:
 
 
 class Child:
-    """The process that makes attempts."""
+    """The child process that makes attempts."""
 
     def __init__(self, folder, seed):
         context = multiprocessing.get_context("spawn")
@@ -339,7 +339,7 @@ class Child:
         self.pipe.recv()
 
     def attempt(self, number) -> tuple:
-        """Returns what ``attempt`` does; a crash or a hang in C ends the process."""
+        """Returns the result of ``attempt``; a crash or hang in C ends the process."""
         self.pipe.send(number)
         try:
             if self.pipe.poll(2 * HANG_SECONDS):
@@ -358,7 +358,7 @@ class Child:
 
 
 def main(argv=None):
-    """Makes the attempts that the command line asks for; exits with 1 for a failure."""
+    """Makes the attempts that the command line asks for; exits with 1 if any failed."""
     argv = sys.argv[1:] if argv is None else list(argv)
     with cli.one_line_errors(), tempfile.TemporaryDirectory() as temporary:
         options, others = parse_options(Options, argv, PROGRAM, __doc__)

@@ -1,11 +1,11 @@
-"""What the parts of an update cost, beside other ways to compute them.
+"""Measures the parts of an update, and other ways to compute them.
 
-``python -m benchmarks.kernels`` prints two tables of milliseconds, medians of calls
-made in turn. The first, for several batches of frames: a whole update of the Nature
-network by A2C's loss in each precision and with other optimisers; the first
+``python -m benchmarks.kernels`` prints two tables of milliseconds, medians of
+interleaved calls. The first has, for several batch sizes: a whole update of the Nature
+network on A2C's loss, in each precision and with other optimisers; acting; the first
 convolution, also on blocks of 4 x 4 pixels; the gradient of the largest dense layer's
-input, also with the product transposed. The second has each product of an update of 256
-frames in either precision, beside the product of two large matrices.
+input, also with the product transposed. The second has each product in an update of 256
+frames, in both precisions, and the product of two large matrices for comparison.
 """
 
 import statistics
@@ -38,7 +38,7 @@ CONVOLUTIONS = {  # height, channels, filters, kernel size, stride
 
 
 def medians(functions) -> dict:
-    """Returns the median milliseconds of each function, all called in turn."""
+    """Returns the median milliseconds of each function, from interleaved calls."""
     seconds = {name: [] for name in functions}
     for call in range(CALLS + 3):
         for name, function in functions.items():
@@ -58,7 +58,7 @@ def make_policy(precision):
 
 
 def updates(batch, rng) -> dict:
-    """Returns functions that make an update of ``batch`` frames, by name."""
+    """Returns functions that train or act on ``batch`` frames, by name."""
     obs = rng.integers(256, size=(1, batch, 84, 84, 4), dtype=np.uint8)
     obs = backend.to_device(obs)
     actions = rng.integers(6, size=batch)
@@ -197,7 +197,7 @@ def products(batch, rng, dtype):
 
 
 def print_products(batch, rng) -> None:
-    """Prints the table of products, with their speed, in either precision."""
+    """Prints the table of products, with their speed in both precisions."""
     found = {dtype: products(batch, rng, dtype) for dtype in ("float32", "bfloat16")}
     functions = {
         (dtype, name): function

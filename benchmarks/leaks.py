@@ -3,9 +3,10 @@
     python -m benchmarks.leaks --minutes=60        one run of 8 environments
     python -m benchmarks.leaks --calls=200         calls of learn() in one process
 
-prints the resident memory of this process after the first tenth and at the end, and
-what there is at the end that was not there before. The first tenth is for what is
-allocated once. Several algorithms take turns.
+Prints the resident memory of this process at the start, after the first tenth and at
+the end, and how many file descriptors, threads, processes and temporary files there are
+before and after. The first tenth is a warm-up, in which memory is allocated once. With
+``--calls``, several algorithms take turns. If anything grew, the exit status is 1.
 """
 
 import gc
@@ -30,8 +31,8 @@ try:
 except ImportError:
     psutil = None
 
-ALLOWED = 1.01  # times the memory after the first tenth
-SETTINGS = {  # with which an algorithm trains within few agent steps
+ALLOWED = 1.01  # times the memory of the second tenth
+SETTINGS = {  # with which these algorithms train within a few agent steps
     "ppo2": dict(nsteps=64),
     "dqn": dict(learning_starts=100, buffer_size=1000, print_freq=1),
     "rainbow": dict(learning_starts=100, buffer_size=1000, print_freq=1),
@@ -39,13 +40,13 @@ SETTINGS = {  # with which an algorithm trains within few agent steps
 
 
 def resident() -> float:
-    """Returns the resident memory of this process, in MB, without garbage."""
+    """Returns the resident memory of this process in MB, after garbage collection."""
     gc.collect()
     return psutil.Process().memory_info().rss / 1e6
 
 
 def belongings() -> dict:
-    """Returns how many of each kind of thing this process has."""
+    """Returns how many of each kind of resource this process holds."""
     process = psutil.Process()
     return {
         "file descriptors": process.num_fds(),
@@ -82,7 +83,7 @@ def measure_calls(algs, env, calls, num_timesteps, folder) -> list:
 
 
 def measure_minutes(alg, env, minutes, folder) -> list:
-    """Returns the memory in MB of one run, about once a second."""
+    """Returns the memory in MB during one run, measured about once a second."""
     memory, begun = [], time.monotonic()
 
     def on_update(run):
@@ -111,7 +112,7 @@ def measure(
     algs = algs.split(",")
     with tempfile.TemporaryDirectory() as place, mock.patch("tempfile.tempdir", place):
         folder = os.path.join(place, "log")  # No other program's files are counted.
-        for alg in algs[: None if calls else 1]:  # Threads of TensorFlow, modules.
+        for alg in algs[: None if calls else 1]:  # TensorFlow's threads, modules.
             train(alg, env, 0, folder, num_timesteps)
         before = belongings()
         if calls:
@@ -135,7 +136,7 @@ def measure(
 
 
 def main(argv=None):
-    """Does what the command line says."""
+    """Measures what the command line asks for."""
     cli.command(measure, argv)
 
 

@@ -1,4 +1,4 @@
-"""Damage to files, drawn from a random generator, for ``benchmarks.fuzz``."""
+"""Random damage to files, for ``benchmarks.fuzz``."""
 
 import copy
 import json
@@ -7,7 +7,7 @@ import struct
 
 import numpy as np
 
-# Values of JSON that code which expects another one may stumble over.
+# JSON values that may trip up code that expects something else.
 STRANGE = (
     *(None, True, False, 0, -1, 1, 7, 2**31, 2**63, 2**64, 10**12, -(10**30), 10**400),
     *(0.5, -0.0, 1e308, float("nan"), float("inf")),
@@ -20,7 +20,7 @@ WRONG_SHAPES = [], [0], [1], [10**12], [2**63, 2], [0, 2**62, 2**62], [-1], "x",
 
 
 def damage_bytes(data, rng) -> bytes:
-    """Returns bytes with some flipped, cut off, moved, put in or repeated."""
+    """Returns bytes with some of them flipped, cut off, overwritten or inserted."""
     data = bytearray(data)
     kind, place = rng.randrange(6), rng.randrange(len(data))
     if kind == 0:
@@ -33,7 +33,7 @@ def damage_bytes(data, rng) -> bytes:
     elif kind == 3:
         source = rng.randrange(len(data))
         data[place : place + 64] = data[source : source + 64]
-    elif kind == 4:  # another length of a tensor file's header
+    elif kind == 4:  # a wrong length of a tensor file's header
         data[:8] = struct.pack("<Q", rng.randrange(2 ** rng.choice([8, 16, 32, 63])))
     else:
         data[place:place] = data[: rng.randrange(200)]
@@ -61,7 +61,7 @@ def damage_json(values, rng) -> str:
             change(places, rng)
     text = json.dumps(values)
     kind = rng.randrange(40)
-    if kind == 0:  # a name that is there twice
+    if kind == 0:  # a name that occurs twice
         text = text.replace("{", '{"a": 1, "a": [], ', 1)
     elif kind == 1:
         depth = rng.choice([20, 31, 40, 254, 100_000])
@@ -72,12 +72,12 @@ def damage_json(values, rng) -> str:
 
 
 def damage_values(data, rng) -> bytes:
-    """Returns a file of JSON with changes in it."""
+    """Returns a JSON file with changes in it."""
     return damage_json(json.loads(data), rng).encode(errors="replace")
 
 
 def change(places, rng) -> None:
-    """Changes the value at a random one of some places in JSON values."""
+    """Changes JSON values at one of ``places``, drawn at random."""
     container, key = rng.choice(places)
     other_container, other_key = rng.choice(places)
     kind = rng.randrange(7)
@@ -105,7 +105,7 @@ def split_tensors(data) -> tuple:
 
 
 def join_tensors(header, rest) -> bytes:
-    """Returns a safetensors file; its metadata is a text or JSON values."""
+    """Returns a safetensors file; the header's metadata is text or JSON values."""
     metadata = header["__metadata__"]["json"]
     text = metadata if isinstance(metadata, str) else json.dumps(metadata)
     header = header | {"__metadata__": {"json": text}}
@@ -121,7 +121,7 @@ def damage_metadata(data, rng) -> bytes:
 
 
 def damage_tensors(data, rng) -> bytes:
-    """Returns a safetensors file whose tensors are changed, taken away or others."""
+    """Returns a safetensors file with tensors changed, swapped, renamed or replaced."""
     header, rest = split_tensors(data)
     names = [name for name in header if name != "__metadata__"]
     name, other = rng.choice(names), rng.choice(names)
@@ -155,7 +155,7 @@ def damage_tensors(data, rng) -> bytes:
 
 
 def put_special_file(path, rng) -> None:
-    """Puts something in the place of a file that is none."""
+    """Replaces a file with a folder, a pipe, a link or an empty file."""
     if os.path.lexists(path):
         os.unlink(path)
     kind = rng.randrange(6)

@@ -1,4 +1,4 @@
-"""Command lines of benchmarks, declared as those of ``baselines.run`` are."""
+"""Command lines of benchmarks, declared like those of ``baselines.run``."""
 
 from baselines.common import cli
 from baselines.common.declarations import REQUIRED, declared_arguments
@@ -18,8 +18,9 @@ def parse_options(declared, argv, program, description):
         an instance of the dataclass, and the other words.
 
     Raises:
-        UserValueError: for a value of another type or outside its range.
-        SystemExit: after the help, if that is asked for.
+        UserValueError: if a required argument is missing, or a value has the wrong type
+            or is out of range.
+        SystemExit: after ``--help``.
     """
     parser = cli.OneLineErrorParser(prog=program, description=description)
     arguments = declared_arguments(declared)

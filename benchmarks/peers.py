@@ -1,4 +1,4 @@
-"""What our speed is compared with, at the same work."""
+"""What our speed is compared with, on the same work."""
 
 import importlib.util
 import json
@@ -14,9 +14,9 @@ from benchmarks.rates import rate_of_env
 
 
 class AlePeer:
-    """ALE's own vectorised environment, in C++ threads, one for each core.
+    """ALE's own vectorised environment, in C++ threads, one per core.
 
-    It stacks no frames, ends no episode at a lost life and writes no monitor files.
+    It does not stack frames, end episodes at a lost life or write monitor files.
     """
 
     name = "AtariVectorEnv"
@@ -49,7 +49,7 @@ class AlePeer:
 
 
 class Float32Peer:
-    """Our own algorithm at the same work in float32, beside another precision."""
+    """Our own algorithm on the same work, in float32 for comparison."""
 
     name = "ours in float32"
     measures = ("act", "train", "loop")
@@ -74,13 +74,13 @@ class Float32Peer:
 
 
 class PeerProgram:
-    """A program that is asked for rates, in a process of its own (see ``serving.py``).
+    """A program in its own process that measures rates on request (``serving.py``).
 
     Args:
-        name: of what it measures.
-        module: the program.
-        work: what it does, as JSON values.
-        measures: names of its rates.
+        name: name of the peer.
+        module: the program's module.
+        work: the work to do, as JSON values.
+        measures: names of the rates that it can measure.
     """
 
     def __init__(self, name, module, work, measures):
@@ -92,7 +92,7 @@ class PeerProgram:
             stdout=subprocess.PIPE,
             text=True,
         )
-        self.rate(measures[0])  # Ours is not measured while it starts or compiles.
+        self.rate(measures[0])  # It must not start or compile while we measure ours.
 
     def rate(self, name) -> float:
         """Returns agent steps/s of one of ``measures``."""
@@ -111,11 +111,11 @@ class PeerProgram:
 
 
 def work_of(bench, best) -> dict:
-    """Returns the work of our algorithm for a program of PyTorch.
+    """Returns our algorithm's work, as a ``PeerProgram`` takes it.
 
     Args:
         bench: a ``Bench``.
-        best: whether it should be as fast as its users can make it on a CPU.
+        best: whether the peer should be as fast as its users can make it on a CPU.
     """
     settings = bench.settings
     return {
@@ -131,7 +131,7 @@ def work_of(bench, best) -> dict:
 
 
 def sbx_peer(bench) -> PeerProgram:
-    """Returns SBX, Stable-Baselines3 on JAX, at the work of ours."""
+    """Returns SBX, Stable-Baselines3 in JAX, on the same work as ours."""
     settings = bench.settings
     if settings.alg not in ("sac", "td3", "ddpg"):
         raise UserValueError(
@@ -144,7 +144,7 @@ def sbx_peer(bench) -> PeerProgram:
 
 
 def stable_baselines3_peer(bench, best=False) -> PeerProgram:
-    """Returns Stable-Baselines3 at the work of ours."""
+    """Returns Stable-Baselines3 on the same work as ours."""
     check_installed("sb3", "stable_baselines3", "stable-baselines3")
     settings, num_envs = bench.settings, bench.env.num_envs
     check_comparable(settings.alg, bench.learn_arguments, num_envs)
@@ -159,7 +159,7 @@ def stable_baselines3_peer(bench, best=False) -> PeerProgram:
 
 
 def torch_peer(bench, best=False) -> PeerProgram:
-    """Returns a PPO in one file of PyTorch at the work of our ppo2."""
+    """Returns a single-file PyTorch PPO on the same work as our ppo2."""
     check_installed("torch", "torch", "torch")
     settings, arguments = bench.settings, bench.learn_arguments
     if (settings.alg, settings.env_type) != ("ppo2", "atari"):
@@ -223,7 +223,7 @@ def check_comparable(alg, settings, num_envs) -> None:
         )
 
 
-# Settings in which Stable-Baselines3 can do the work of ours, or is asked to.
+# Settings with which Stable-Baselines3 can do the same work, or is asked to.
 OFF_POLICY = dict(n_step=1, prioritized_replay=False, replay_k=0)
 CONTINUOUS = OFF_POLICY | dict(network="mlp", normalize_observations=False)
 USUAL = {
@@ -251,10 +251,13 @@ PEERS = {
 
 
 def find_peers(names) -> list:
-    """Returns functions of a ``Bench`` that make peers, by names with commas.
+    """Returns functions that make peers from a ``Bench``.
+
+    Args:
+        names: keys of ``PEERS``, separated by commas.
 
     Raises:
-        UserValueError: for a name that is not known.
+        UserValueError: for an unknown name.
     """
     names = [name.strip() for name in names.split(",")]
     for name in names:

@@ -1,8 +1,8 @@
-"""Draws results/performance/speed.png from the figures beside it.
+"""Draws results/performance/speed.png from the figures next to it.
 
-``python -m benchmarks.plot_speed``; needs ``pip install -e '.[plot]'``. On the left
-where an agent step's time goes, by ``throughput``; on the right how the loop grows with
-environments, by ``scaling``.
+``python -m benchmarks.plot_speed``; needs ``pip install -e '.[plot]'``. The left plot
+shows where an agent step's time goes, measured by ``throughput``; the right one shows
+how speed grows with the number of environments, measured by ``scaling``.
 """
 
 import json

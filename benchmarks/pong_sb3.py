@@ -4,8 +4,8 @@
 
 ALG is a2c or ppo2, with our defaults for Atari; needs pip install stable-baselines3.
 Writes a row of FOLDER/progress.csv every 16,000 agent steps and saves the model every
-96,000. Started again with the same arguments, it continues from the last saved model,
-with new games.
+96,000. If it is started again with the same arguments, it continues from the last saved
+model, with new games.
 """
 
 import csv

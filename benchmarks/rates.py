@@ -1,4 +1,4 @@
-"""Rates of agent steps a second, measured after a warm-up."""
+"""Rates in agent steps a second, measured after a warm-up."""
 
 import time
 
@@ -8,19 +8,19 @@ WARM_UP = 0.2  # as a fraction of the measurement
 
 
 class Clock:
-    """Measures a rate from counts of agent steps, the first of them apart.
+    """Measures a rate from counts of agent steps, after a warm-up.
 
-    The warm-up begins with the first count, before which there may have been
-    seconds of compilation.
+    The warm-up begins with the first count, because seconds of compilation may come
+    before it.
 
     Args:
-        seconds: to measure for.
+        seconds: how long to measure.
         first_steps: agent steps that come before the warm-up.
 
     Attributes:
-        warm: whether what comes counts.
-        steps: agent steps counted since then.
-        rate: agent steps a second since then.
+        warm: whether the warm-up is over.
+        steps: agent steps since the warm-up.
+        rate: agent steps a second since the warm-up.
     """
 
     def __init__(self, seconds, first_steps=0):
@@ -30,7 +30,7 @@ class Clock:
         self.warm = False
 
     def is_over(self, steps_done) -> bool:
-        """Takes the number of agent steps done; returns whether time is up."""
+        """Takes the number of agent steps done so far; returns whether time is up."""
         now = time.perf_counter()
         if steps_done < self.first_steps:
             return False
@@ -46,7 +46,7 @@ class Clock:
 
 
 def rate_of_env(env, seconds) -> float:
-    """Returns agent steps/s of a VecEnv (ours or of the same interface) alone."""
+    """Returns agent steps/s of a VecEnv alone, ours or one with the same interface."""
     space, num_envs = env.action_space, env.num_envs
     actions = np.array([[space.sample() for _ in range(num_envs)] for _ in range(64)])
     env.reset()

@@ -1,7 +1,7 @@
-"""Stable-Baselines3, or SBX, at the work of our algorithms, for ``throughput.py``.
+"""Stable-Baselines3, or SBX, on the work of our algorithms, for ``throughput.py``.
 
-A program of its own, so that neither side has the other's threads and memory. It is
-asked for the rates ``env`` and ``loop``, see ``serving.py``.
+A separate program, so that neither side has the other's threads and memory. It measures
+the rates ``env`` and ``loop`` on request, see ``serving.py``.
 """
 
 import functools
@@ -32,7 +32,7 @@ gym.register_envs(ale_py)
 
 
 def mlp_sizes(settings):
-    """Returns the sizes of our mlp's layers, none for the cnn."""
+    """Returns the sizes of our mlp's layers; [] for the cnn."""
     if settings["network"] == "cnn":
         return []
     return [settings["num_hidden"]] * settings["num_layers"]
@@ -45,13 +45,13 @@ def layers(settings):
 
 
 def schedule(value, of_numbers="constant"):
-    """Returns one of our schedules as a function of the fraction that remains."""
+    """Returns one of our schedules as a function of the remaining fraction."""
     ours = make_schedule(value, of_numbers)
     return lambda remaining: ours(1.0 - remaining)
 
 
 def a2c(package, policy, env, settings):
-    """Returns Stable-Baselines3's A2C with the settings of ours."""
+    """Returns Stable-Baselines3's A2C with our settings."""
     return package.A2C(
         policy,
         env,
@@ -70,7 +70,7 @@ def a2c(package, policy, env, settings):
 
 
 def ppo2(package, policy, env, settings):
-    """Returns Stable-Baselines3's PPO with the settings of ours."""
+    """Returns Stable-Baselines3's PPO with our settings."""
     batch_size = env.num_envs * settings["nsteps"] // settings["nminibatches"]
     return package.PPO(
         policy,
@@ -84,14 +84,14 @@ def ppo2(package, policy, env, settings):
         clip_range=schedule(settings["cliprange"]),
         clip_range_vf=schedule(settings["cliprange"]),
         ent_coef=settings["ent_coef"],
-        vf_coef=settings["vf_coef"] / 2,  # Its squares are not halved.
+        vf_coef=settings["vf_coef"] / 2,  # Its squared errors are not halved.
         max_grad_norm=settings["max_grad_norm"],
         policy_kwargs=layers(settings),
     )
 
 
 def dqn(package, policy, env, settings):
-    """Returns Stable-Baselines3's DQN with the settings of ours, additions off."""
+    """Returns Stable-Baselines3's DQN with our settings, without extensions."""
     steps, every = env.num_envs, settings["train_freq"]
     return package.DQN(
         policy,
@@ -104,7 +104,7 @@ def dqn(package, policy, env, settings):
         train_freq=max(1, every // steps),
         gradient_steps=max(1, steps // every),
         target_update_interval=settings["target_network_update_freq"],
-        # From the start, because it skips the network for random actions.
+        # Constant, because Stable-Baselines3 skips the network for random actions.
         exploration_initial_eps=settings["exploration_final_eps"],
         exploration_final_eps=settings["exploration_final_eps"],
         max_grad_norm=settings["max_grad_norm"],
@@ -113,7 +113,7 @@ def dqn(package, policy, env, settings):
 
 
 def off_policy(env, settings, **names) -> dict:
-    """Returns what the algorithms below share, with ours' settings by their names."""
+    """Returns keywords that the algorithms below share; ``names`` maps them to ours."""
     names = dict.fromkeys(OFF_POLICY, None) | names
     every = settings.get("train_freq", 1)
     return dict(
@@ -128,20 +128,20 @@ OFF_POLICY = "buffer_size", "learning_starts", "batch_size", "tau", "gamma"
 
 
 def noise(env, settings):
-    """Returns the noise on actions of ours."""
+    """Returns our action noise as an object of Stable-Baselines3."""
     size = env.action_space.shape[0]
     _, deviation = parse_noise("noise_type", settings["noise_type"])
     return NormalActionNoise(np.zeros(size), np.full(size, deviation))
 
 
 def sac(package, policy, env, settings):
-    """Returns the SAC of Stable-Baselines3 or SBX with the settings of ours."""
+    """Returns the SAC of Stable-Baselines3 or SBX with our settings."""
     arguments = off_policy(env, settings, learning_rate="lr")
     return package.SAC(policy, env, **arguments)
 
 
 def td3(package, policy, env, settings):
-    """Returns the TD3 of Stable-Baselines3 or SBX with the settings of ours."""
+    """Returns the TD3 of Stable-Baselines3 or SBX with our settings."""
     names = dict(learning_rate="lr", target_policy_noise="target_noise")
     names |= dict(target_noise_clip=None, policy_delay=None)
     arguments = off_policy(env, settings, **names)
@@ -149,7 +149,7 @@ def td3(package, policy, env, settings):
 
 
 def ddpg(package, policy, env, settings):
-    """Returns the DDPG of Stable-Baselines3 or SBX with the settings of ours."""
+    """Returns the DDPG of Stable-Baselines3 or SBX with our settings."""
     arguments = off_policy(env, settings, learning_rate="actor_lr")
     return package.DDPG(policy, env, action_noise=noise(env, settings), **arguments)
 
@@ -169,9 +169,9 @@ class UntilTimeIsUp(BaseCallback):
 
 
 def make_env(work):
-    """Returns the environments as Stable-Baselines3's users have them.
+    """Returns the environments as Stable-Baselines3's users make them.
 
-    They run in worker processes where ours do.
+    They run in worker processes if ours do.
     """
     kind = SubprocVecEnv if work["workers"] else DummyVecEnv
     if work["is_atari"]:
@@ -191,7 +191,7 @@ def extractors(model):
 
 
 def make_measures(work):
-    """Returns what there is to measure, by name."""
+    """Returns functions that measure a rate, by its name."""
     env = make_env(work)
     settings, package = work["settings"], importlib.import_module(work["package"])
 

@@ -1,14 +1,15 @@
-"""How an algorithm's speed grows with environments, worker processes and MPI ranks.
+"""Measures how speed grows with environments, worker processes and MPI ranks.
 
 ``python -m benchmarks.scaling --alg=a2c --json=figures.json`` measures
 
     num_env   the rates of ``throughput``, for each number of environments
-    workers   the environments alone, for each number of worker processes
+    workers   16 environments alone, for each number of worker processes
     ranks     ``learn()`` with 8 environments shared by the ranks, and the exchange of
-              their gradients, before which the ranks wait for each other
+              their gradients, timed once all ranks are ready for it
 
-each in a process of its own, and prints a table of each. Other arguments are those of
-``baselines.run``. Ranks need mpi4py and an ``mpiexec``.
+and prints a table of each. ``num_env`` and ``ranks`` are measured in new processes for
+each number. Other arguments are those of ``baselines.run``. Ranks need mpi4py and an
+``mpiexec``.
 """
 
 import dataclasses
@@ -37,15 +38,15 @@ from benchmarks.throughput import TOTAL_TIMESTEPS, replaced
 NUM_ENV = 1, 2, 4, 8, 16, 32, 64, 128, 256
 WORKERS = 1, 2, 4, 8, 16
 RANKS = 1, 2, 4
-NUM_ENV_OF_RANKS = 8  # that they share
+NUM_ENV_OF_RANKS = 8  # shared by all of them
 LATENCY_SECONDS = 20e-6  # of a message between machines
-# What the exchange would take with more ranks: ranks, and bits a second between them.
+# To compute the exchange with more ranks: ranks, and bits a second between them.
 NETWORKS = [(r, gbit * 1e9) for r in (8, 32, 128) for gbit in (10, 100)]
 
 
 @dataclasses.dataclass
 class Options:
-    """What is measured, beside what ``baselines.run`` takes."""
+    """The arguments of this benchmark; all others are for ``baselines.run``."""
 
     alg: Annotated[str, "algorithm (required)"]
     env: Annotated[str, "environment id"] = "PongNoFrameskip-v4"
@@ -83,7 +84,7 @@ def rate_with_workers(num_workers, options) -> float:
 
 
 def rates_with_ranks(ranks, options, others) -> dict:
-    """Returns what ``measure_rank`` does on rank 0."""
+    """Returns the result of ``measure_rank`` on rank 0."""
     command = [sys.executable, "-m", "benchmarks.scaling", "--rank"]
     if ranks > 1:
         command = ["mpiexec", "-n", str(ranks), *command]
@@ -97,7 +98,7 @@ def run(command) -> str:
 
     Raises:
         MissingDependency: if there is no such program.
-        UserValueError: if it fails, which it has said on stderr.
+        UserValueError: if the command fails; the reason is on its stderr.
     """
     try:
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
@@ -114,13 +115,13 @@ def run(command) -> str:
 
 
 def measure_rank(argv, seconds) -> dict:
-    """Returns agent steps/s of all ranks, and what an exchange of gradients takes."""
+    """Returns agent steps/s of all ranks, and the cost of exchanging gradients."""
     mpi.connect()
     settings = parse(argv)
     exchanges = []
 
     def mean(array, original=mpi.mean):
-        mpi.wait()  # So that one rank's lead does not count.
+        mpi.wait()  # So that waiting for slower ranks does not count.
         start = time.perf_counter()
         result = original(array)
         exchanges.append((time.perf_counter() - start, result.nbytes))
@@ -148,7 +149,7 @@ def measure_rank(argv, seconds) -> dict:
 
 
 def exchange_seconds(ranks, size, bandwidth) -> float:
-    """Returns what a ring's allreduce of ``size`` bytes takes.
+    """Returns the seconds that a ring allreduce of ``size`` bytes takes.
 
     Each rank sends and receives 2 (R - 1) parts of size / R bytes, one after the other
     (Patarasuk and Yuan 2009).
@@ -201,7 +202,7 @@ def report(figures) -> str:
 
 
 def main(argv=None):
-    """Measures what the command line says, and prints the tables."""
+    """Measures what the command line asks for, and prints the tables."""
     argv = sys.argv[1:] if argv is None else list(argv)
     if argv[:1] == ["--rank"]:
         figures = measure_rank(argv[1:-1], float(argv[-1]))
@@ -222,7 +223,7 @@ def main(argv=None):
         parse([f"--alg={options.alg}", f"--env={options.env}", *others])
         figures = {"options": dataclasses.asdict(options), "versions": versions()}
         figures |= {"num_env": {}, "workers": {}, "ranks": {}}
-        # First what may fail for want of MPI, and each is kept as soon as it is known.
+        # Ranks first, as they fail without MPI; each figure is saved once it is known.
         for kind, measure, numbers in (
             ("ranks", lambda n: rates_with_ranks(n, options, others), options.ranks),
             ("workers", lambda n: rate_with_workers(n, options), options.workers),

@@ -1,15 +1,15 @@
-"""The other side of ``peers.PeerProgram``: a program that is asked for rates."""
+"""The other side of ``peers.PeerProgram``: a program that measures on request."""
 
 import json
 import sys
 
 
 def serve(make_measures) -> None:
-    """Answers each line of stdin with agent steps a second, until it closes.
+    """Prints agent steps a second for each name on a line of stdin, until it closes.
 
     Args:
-        make_measures: function of the work, which is the program's argument as JSON;
-            returns a function for each name that a line may have.
+        make_measures: function that takes the work, which is the program's argument in
+            JSON, and returns a dict of functions that measure, by name.
     """
     measures = make_measures(json.loads(sys.argv[1]))
     for line in sys.stdin:

@@ -1,14 +1,14 @@
-"""The training runs behind results/: trains what is missing, and writes what came out.
+"""Makes the training runs behind results/: trains missing ones and saves the results.
 
     python -m benchmarks.study --list                  what is finished, begun, missing
     python -m benchmarks.study FOLDER                  trains all, one after the other
-    python -m benchmarks.study FOLDER 'a2c_envs/*'     these alone
+    python -m benchmarks.study FOLDER 'a2c_envs/*'     only these
 
-Runs have the lowest priority, ``--jobs`` of them at a time. Each has a log folder below
-FOLDER with its name in ``RUNS``. One that was interrupted is resumed; one that has
-reached its end, or the agent steps or the mean return at which it is stopped, is copied
-to results/, with every game's return in ``games.csv.gz``. ``python -m benchmarks.tables
-write`` then writes the tables of its README.md. If a run fails, no other is begun.
+``--jobs`` runs train at a time, with the lowest priority. Each has a log folder below
+FOLDER, named as in ``RUNS``. An interrupted run is resumed. One that has reached its
+end, or the agent steps or mean return at which it should stop, is copied to results/,
+with the returns of all games in ``games.csv.gz``. ``python -m benchmarks.tables write``
+then fills in the tables of results/README.md. If a run fails, no other is started.
 """
 
 import csv
@@ -29,18 +29,18 @@ from baselines.common.errors import UserValueError
 from benchmarks import tables
 
 POLL_SECONDS = 10
-STOPPED = threading.Event()  # set if the runner ends, so that its runs do
+STOPPED = threading.Event()  # set when this program ends, to end its runs
 
 
 class Study(NamedTuple):
     """One training run.
 
     Attributes:
-        name: of its folder, below results/ and below the log folder.
-        arguments: for ``baselines.run``.
-        last_step: agent steps after which it is stopped, which may be before the end of
-            its schedules; None for that end.
-        above: mean return of 100 games at which it is stopped; None for never.
+        name: path of its folder, both below results/ and below FOLDER.
+        arguments: arguments for ``baselines.run``.
+        last_step: agent steps after which it is stopped, possibly before its schedules
+            end; None to train to their end.
+        above: mean return of 100 games above which it is stopped; None for never.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Study(NamedTuple):
 
 
 PONG = "--env=PongNoFrameskip-v4"
-MUJOCO_1M = (  # of OpenAI Baselines
+MUJOCO_1M = (  # tasks of OpenAI Baselines' benchmark
     "HalfCheetah",
     "Hopper",
     "Walker2d",
@@ -59,7 +59,7 @@ MUJOCO_1M = (  # of OpenAI Baselines
     "Reacher",
     "Swimmer",
 )
-SYSTEMS = {  # of Maksim Lapan's study, with dqn's preset
+SYSTEMS = {  # as in Maksim Lapan's study, with dqn's preset
     "dqn": "--alg=dqn",
     "n_step": "--alg=dqn --n_step=3",
     "double": "--alg=dqn --double_q",
@@ -132,7 +132,7 @@ def progress(folder) -> tuple:
     """Returns agent steps and mean return of the last row of a log; 0 and NaN if none.
 
     Args:
-        folder: of the log.
+        folder: the log folder.
     """
     path = folder / "progress.csv"
     rows = tables.read_rows(path) if path.exists() else []
@@ -142,7 +142,7 @@ def progress(folder) -> tuple:
 
 
 def is_over(study, folder) -> bool:
-    """Whether a run has come to where it is stopped, or to its end."""
+    """Whether a run has reached its end, or the point at which it is stopped."""
     steps, mean = progress(folder)
     if study.last_step is not None and steps >= study.last_step:
         return True
@@ -152,7 +152,7 @@ def is_over(study, folder) -> bool:
 
 
 def train(study, folder) -> None:
-    """Trains a run until it is over; resumes it if it was begun."""
+    """Trains a run until it is over; resumes it if it was started before."""
     if is_over(study, folder):
         return
     arguments = [f"--log_path={folder}", *study.arguments.split()]
@@ -177,7 +177,7 @@ def train(study, folder) -> None:
 
 
 def games(folder) -> bytes:
-    """Returns every game of a run as compressed CSV: r, l, t and the environment."""
+    """Returns all games of a run as compressed CSV: environment, r, l and t."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["env", "r", "l", "t"])
@@ -189,7 +189,7 @@ def games(folder) -> bytes:
                 (name, row["r"], row["l"], row["t"]) for row in csv.DictReader(file)
             ]
         writer.writerows(rows)
-    # Without a time, so that the same games give the same file.
+    # Without a timestamp, so that the same games give the same file.
     return gzip.compress(text.getvalue().encode(), mtime=0)
 
 
@@ -197,7 +197,7 @@ def finish(study, folder) -> None:
     """Copies a run to results/."""
     found = games(folder)
     tables.add(folder, tables.RESULTS / study.name)
-    # Last, because a run that has it is finished.
+    # Last, because a run with this file counts as finished.
     (tables.RESULTS / study.name / "games.csv.gz").write_bytes(found)
 
 
@@ -220,7 +220,7 @@ def describe(study, folder=None) -> str:
 
 
 def train_all(folder, patterns, jobs) -> None:
-    """Trains what matches the patterns and is not finished."""
+    """Trains the runs that match the patterns and are not finished."""
     chosen = [
         study
         for study in RUNS.values()
@@ -249,7 +249,7 @@ def train_all(folder, patterns, jobs) -> None:
 
 
 def main(argv=None):
-    """Does what the command line says."""
+    """Trains or lists the runs that the command line asks for."""
     parser = cli.OneLineErrorParser(
         prog="python -m benchmarks.study", description=__doc__
     )
@@ -266,7 +266,7 @@ def main(argv=None):
             raise UserValueError("FOLDER is missing: where the logs are to be")
         if args.jobs < 1:
             raise UserValueError(f"--jobs has to be at least 1, received {args.jobs}")
-        # So that the runs are ended as well, and save what they have.
+        # So that the runs end as well, and save a checkpoint.
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
         train_all(args.folder, args.patterns, args.jobs)
 

@@ -1,21 +1,21 @@
-"""Adds runs to results/, and makes the tables of its README.md from what is there.
+"""Adds runs to results/, and makes the tables of its README.md from them.
 
     python -m benchmarks.tables add LOG_FOLDER results/a2c_pong/seed_2
     python -m benchmarks.tables write
 
 ``add`` copies a run's progress.csv and config.json, whether it is finished or not, and
-then does what ``write`` does: it fills in each table of results/README.md, which stands
+then does what ``write`` does: fill in the tables of results/README.md. A table is
 between lines such as
 
     <!-- table: a2c_pong/* above 0 18 -->
     <!-- end -->
 
-with a row for each run whose folder matches one of the patterns, and a column for the
+It has a row for each run whose folder matches one of the patterns, and a column for the
 first mean return above each of the numbers. With ``beside trpo_mpi`` in place of
-``above`` and numbers, it has a row for each task of the runs, with all their seeds, and
-what OpenAI Baselines published of that algorithm. A pattern that ends in .csv names a
-file of single games (columns system and return) instead, one that ends in .txt the
-outputs of ``benchmarks.faults``.
+``above`` and the numbers, it has a row for each task of the runs, with all their seeds
+and with the results that OpenAI Baselines published for that algorithm. A pattern that
+ends in .csv names a file of single games (columns system and return) instead of
+folders; one that ends in .txt names the outputs of ``benchmarks.faults``.
 """
 
 import csv
@@ -46,8 +46,8 @@ class Record(NamedTuple):
     """What is known of a run, apart from its rows."""
 
     seed: int
-    commits: list  # one for each time that it was started, as far as they differ
-    num_timesteps: int  # that it was meant to have
+    commits: list  # of its start and of each resume, without repetitions
+    num_timesteps: int  # that were asked for
     resumed: bool
     command: str
 
@@ -62,10 +62,10 @@ def read_json(path) -> dict:
 
 
 def read_record(folder) -> Record:
-    """Reads a run's config.json, or the record.json of a run that has none left.
+    """Reads a run's config.json, or its record.json if it has no config.json.
 
     Raises:
-        UserFileError, UserValueError: if there is none, or it lacks something.
+        UserFileError, UserValueError: if there is neither, or a value is missing.
     """
     path = folder / "config.json"
     if not path.exists() and (folder / "record.json").exists():
@@ -99,7 +99,7 @@ def short(commit) -> str:
 
 
 def read_lines(path) -> list:
-    """Returns the lines of a file; one that is still being written is left out."""
+    """Returns the lines of a file, without one that is still being written."""
     if not path.exists():
         raise UserFileError(f"there is no file {path}")
     return path.read_text().rpartition("\n")[0].splitlines()
@@ -111,7 +111,7 @@ def read_rows(path) -> list:
 
 
 def rounded(number) -> str:
-    """Returns a Decimal with one digit behind the point, 0.05 rounded to 0.1."""
+    """Returns a Decimal rounded to one decimal place; 0.05 becomes 0.1."""
     return str(number.quantize(Decimal("0.1"), ROUND_HALF_UP))
 
 
@@ -119,8 +119,8 @@ def describe_run(folder, limits) -> list:
     """Returns the cells of a run's row in a table.
 
     Args:
-        folder: of the run.
-        limits: numbers that its mean return may cross.
+        folder: the run's folder.
+        limits: numbers that its mean return may exceed.
     """
     record, rows = read_record(folder), read_rows(folder / "progress.csv")
     if not rows:
@@ -149,7 +149,7 @@ def describe_moment(row, resumed) -> str:
     if row is None:
         return ""
     steps = int(row["total_timesteps"])
-    # After a resume fps says nothing of the time before.
+    # After a resume, fps does not cover the time before it.
     if resumed:
         return f"{steps:,}"
     return f"{steps:,} ({steps / float(row['fps']) / 60:.0f} min)"
@@ -172,8 +172,8 @@ def table_of_tasks(patterns, original, results) -> str:
     """Returns a table with a row for each task of the runs that match a pattern.
 
     Args:
-        patterns: of folders with ``games.csv.gz``.
-        original: algorithm of OpenAI Baselines, in ``original_mujoco1m.csv``.
+        patterns: patterns of folders that contain ``games.csv.gz``.
+        original: an algorithm of OpenAI Baselines, as in ``original_mujoco1m.csv``.
         results: the folder that patterns are relative to.
     """
     published = {
@@ -209,7 +209,7 @@ def table_of_tasks(patterns, original, results) -> str:
 
 
 def last_returns(folder, count=100) -> list:
-    """Returns the returns of the last episodes of a run, in the order of their ends."""
+    """Returns the returns of a run's last episodes, sorted by when they ended."""
     text = gzip.decompress((folder / "games.csv.gz").read_bytes()).decode()
     games = sorted(csv.DictReader(text.splitlines()), key=lambda game: float(game["t"]))
     return [float(game["r"]) for game in games[-count:]]
@@ -223,7 +223,7 @@ def last_evaluation(folder) -> str:
 
 
 def table_of_games(path) -> str:
-    """Returns a table of single games by what played them."""
+    """Returns a table of single games, with a row for each system that played."""
     returns = {}
     for row in read_rows(path):
         returns.setdefault(row["system"], []).append(Decimal(row["return"]))
@@ -244,10 +244,10 @@ def markdown(header, rows) -> str:
 
 
 def fill_in(text, results) -> str:
-    """Returns a text with all its marked tables written again.
+    """Returns the text with all marked tables replaced by current ones.
 
     Args:
-        text: of README.md.
+        text: the text of README.md.
         results: the folder that patterns are relative to.
     """
 
@@ -283,13 +283,13 @@ def write() -> str:
 
 
 def add(log_folder, folder) -> None:
-    """Copies a run's record and rows; a later state of the same run replaces them.
+    """Copies a run's config.json and rows, over those of an earlier state of the run.
 
     Raises:
         UserError: if there is no run in ``log_folder``, or another one in ``folder``.
     """
     record = read_record(log_folder)
-    describe_run(log_folder, limits=[])  # Raises for what cannot be in a table.
+    describe_run(log_folder, limits=[])  # Raises if the run cannot be in a table.
     if (folder / "progress.csv").exists():
         there = read_record(folder)
         if (there.command, there.seed) != (record.command, record.seed):
@@ -305,7 +305,7 @@ def add(log_folder, folder) -> None:
 
 
 def main(argv=None):
-    """Does what the command line says."""
+    """Adds a run or writes the tables, as the command line asks."""
     parser = cli.OneLineErrorParser(
         prog="python -m benchmarks.tables", description=__doc__
     )

@@ -1,19 +1,19 @@
-"""How fast an algorithm runs, beside the limit that its parts set on this machine.
+"""Measures an algorithm's speed, and the limit that its parts set on this machine.
 
 ``python -m benchmarks.throughput --alg=a2c`` measures in agent steps a second:
 
     env    the whole vectorised stack under random actions
     act    observations to the device, forward pass, sampling, actions back
-    train  from a rollout's last step to new parameters, and what is trained while
+    train  from a rollout's last step to new parameters, plus training done while the
            environments step
     loop   ``learn()`` as it is
 
     serial limit = 1 / (1 / env + 1 / act + 1 / train)
 
 ``train`` is timed inside ``learn()`` while its environment replays stored steps.
-The parts are measured in turn, ``--repeats`` times, and medians are reported.
-Arguments of ``baselines.run`` that say what is run can be given as well. Run it from
-the top folder of a checkout.
+The parts are measured in turn, ``--repeats`` times, and the medians are reported.
+Arguments of ``baselines.run`` that affect the measurements can be given as well. Run it
+from the top folder of a checkout.
 """
 
 import contextlib
@@ -45,7 +45,7 @@ from benchmarks.peers import find_peers
 from benchmarks.rates import Clock, rate_of_env
 
 TOTAL_TIMESTEPS = int(1e9)  # of learn(), which is stopped when time is up
-NOT_MEASURED = {  # arguments of baselines.run
+NOT_MEASURED = {  # arguments of baselines.run that have no effect here
     f"--{name}"
     for name in (
         "load_path",
@@ -60,7 +60,7 @@ NOT_MEASURED = {  # arguments of baselines.run
 
 @dataclasses.dataclass
 class Options:
-    """The arguments that ``baselines.run`` does not have, or has no default for."""
+    """The arguments that ``baselines.run`` lacks, or has no default for."""
 
     alg: Annotated[str, "algorithm (required)"]
     env: Annotated[str, "environment id"] = "PongNoFrameskip-v4"
@@ -78,7 +78,7 @@ class Options:
 
 
 class RememberedVecEnv(VecEnvWrapper):
-    """Repeats stored steps of another VecEnv, so that stepping costs nothing.
+    """Replays stored steps of another VecEnv, so that stepping costs nothing.
 
     Args:
         env: the VecEnv, which is stepped under random actions.
@@ -119,7 +119,7 @@ class Bench:
     Args:
         argv: arguments for ``baselines.run``.
         seconds: length of each measurement, without its warm-up.
-        changes: arguments of ``learn()`` in place of those.
+        changes: arguments of ``learn()`` that override those.
 
     Attributes:
         settings: the ``Settings`` of the command line.
@@ -205,7 +205,7 @@ class Bench:
         return clock.rate
 
     def bytes_uploaded(self) -> float:
-        """Returns bytes copied to the device for each agent step."""
+        """Returns the bytes copied to the device per agent step."""
         with counted_uploads() as uploaded:
             counts = []
 
@@ -220,10 +220,10 @@ class Bench:
         return (last_bytes - first_bytes) / (last_step - first_step)
 
     def checkpoint_seconds(self) -> float:
-        """Returns seconds to save a checkpoint, the median of five.
+        """Returns the seconds to save a checkpoint, the median of five.
 
-        They grow a little with the length of episodes, whose actions a checkpoint has;
-        these five are saved 100 to 500 steps into theirs.
+        A checkpoint has the actions of the current episodes and so takes a little more
+        time later in an episode; these five are saved 100 to 500 steps into theirs.
         """
         from baselines.common.saving.checkpoints import Checkpoints
 
@@ -242,7 +242,7 @@ class Bench:
         return statistics.median(seconds)
 
     def replay_memory(self) -> dict:
-        """Returns the costs of a full replay memory, {} for algorithms without one."""
+        """Returns the costs of a full replay memory; {} for algorithms without one."""
         found = {}
         self._learn(self.remembered, lambda names, _: found.update(names) or True)
         if "memory" not in found:
@@ -274,7 +274,7 @@ class Bench:
 
 
 def write_seconds(memory) -> float:
-    """Returns seconds to write a transition to the disk, as segments of checkpoints.
+    """Returns seconds per transition to write checkpoint segments to the disk.
 
     The median of up to five segments; 0 for a memory that is smaller than one.
     """
@@ -295,7 +295,7 @@ def write_seconds(memory) -> float:
 
 @contextlib.contextmanager
 def replaced(owner, name, value):
-    """Sets an attribute for as long as the block lasts."""
+    """Replaces an attribute inside a ``with`` block."""
     original = getattr(owner, name)
     setattr(owner, name, value)
     try:
@@ -306,7 +306,7 @@ def replaced(owner, name, value):
 
 @contextlib.contextmanager
 def counted_uploads():
-    """Yields a list that gets the bytes of every array given to the backend."""
+    """Yields a list that collects the bytes of every array given to the backend."""
     import keras
 
     from baselines.common import backend
@@ -342,7 +342,7 @@ def counted_uploads():
 
 
 def resident_bytes() -> int:
-    """Returns how much memory this process has; 0 where there is no /proc."""
+    """Returns the resident memory of this process; 0 where there is no /proc."""
     try:
         with open("/proc/self/statm") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -351,7 +351,7 @@ def resident_bytes() -> int:
 
 
 def peak_megabytes(pid="self"):
-    """Returns the most memory a process has had, None where there is no /proc."""
+    """Returns the peak memory of a process; None where there is no /proc."""
     try:
         with open(f"/proc/{pid}/status") as file:
             lines = dict(line.split(":", 1) for line in file)
@@ -387,7 +387,7 @@ def measure(bench, repeats, peers=()) -> dict:
 
 
 def report(figures) -> str:
-    """Returns the figures as a table, medians of all rates."""
+    """Returns the figures as a table, with the median of each rate."""
     rates = figures["agent_steps_per_second"]
     loop, limit = rates["loop"], figures["serial_limit"]
     median = statistics.median
@@ -430,7 +430,7 @@ def format_megabytes(megabytes) -> str:
 
 
 def main(argv=None):
-    """Measures what the command line says, and prints the figures."""
+    """Measures what the command line asks for, and prints the figures."""
     argv = sys.argv[1:] if argv is None else list(argv)
     program = "python -m benchmarks.throughput"
     with cli.one_line_errors(), tempfile.TemporaryDirectory() as folder:

@@ -1,15 +1,15 @@
-"""What PyTorch's users do for speed on a CPU."""
+"""What PyTorch users do for speed on a CPU."""
 
 import torch
 
 
 def faster(network, bfloat16) -> None:
-    """Makes a network of convolutions channels_last and compiled.
+    """Converts a convolutional network to channels_last, and compiles it.
 
     Args:
         network: a module that takes images [B, channels, height, width].
-        bfloat16: whether it computes in bfloat16, by autocast; what it returns is
-            float32 in either case.
+        bfloat16: whether it computes in bfloat16, by autocast; its output is float32
+            in either case.
     """
     network.to(memory_format=torch.channels_last)
     forward = network.forward

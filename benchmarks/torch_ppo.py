@@ -1,8 +1,8 @@
-"""PPO in one file of PyTorch on ALE's vectorised environment, for ``throughput.py``.
+"""Single-file PyTorch PPO on ALE's vectorised environment, for ``throughput.py``.
 
-How a researcher would write it without a library: C++ environments with a thread for
-each core, no workers and no log. Its work is that of our ppo2, with the settings of
-ours. A program of its own, called as ``sb3.py`` is.
+This is what a researcher would write without a library: C++ environments with a thread
+for each core, no workers and no log. It does the same work as our ppo2, with the same
+settings. It is a separate program, used like ``sb3.py``.
 """
 
 import gymnasium as gym
@@ -43,7 +43,7 @@ class Agent(nn.Module):
                 nn.init.zeros_(layer.bias)
 
     def forward(self, obs):
-        """Returns a distribution of actions and values [B] of frames [B, 4, 84, 84]."""
+        """Returns an action distribution and values [B] for frames [B, 4, 84, 84]."""
         features = self.trunk(obs.float() / 255.0)
         logits = self.pi(features)
         distribution = torch.distributions.Categorical(
