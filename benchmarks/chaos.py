@@ -69,18 +69,17 @@ class Options:
 
     alg: Annotated[str, "algorithm (required)"]
     env: Annotated[str, "environment id"] = "PongNoFrameskip-v4"
-    kills: Annotated[arg.Count, "how often a run is killed"] = 20
-    num_timesteps: Annotated[arg.Count, "agent steps of each run"] = 100_000
+    kills: Annotated[arg.Count, "number of kills, or other faults, per run"] = 20
+    num_timesteps: Annotated[arg.Count, "agent steps per run"] = 100_000
     faults: Annotated[
-        Literal["kill", "all"], "whether runs are only killed, or all is done to them"
+        Literal["kill", "all"], "kinds of faults to inject: only kills, or all of them"
     ] = "kill"
     ranks: Annotated[arg.Count, "MPI ranks of a run; 1 for no MPI"] = 1
-    fork: Annotated[bool, "whether to resume a run in forks of this program"] = False
-    seed: Annotated[arg.CountOrZero, "seed of the runs and of the moments"] = 0
+    fork: Annotated[bool, "whether to resume runs in forks of this program"] = False
+    seed: Annotated[arg.CountOrZero, "seed of the runs and of the faults"] = 0
     checkpoint_interval: Annotated[
         arg.Count | None,
-        "agent steps from one checkpoint to the next (default: those of a run divided "
-        "by 4 times the kills, plus 8)",
+        "agent steps between checkpoints (default: num_timesteps // (4 * kills + 8))",
     ] = None
 
 

@@ -155,9 +155,9 @@ def write_noise(path) -> None:
 
 
 def make_faults(
-    folder: Annotated[str, "folder of the outputs"],
-    count: Annotated[arg.Count, "faults, in all, or a few more"] = 2000,
-    parallel: Annotated[arg.Count, "runs at a time"] = 1,
+    folder: Annotated[str, "folder for the outputs"],
+    count: Annotated[arg.Count, "number of faults to inject, or a few more"] = 2000,
+    parallel: Annotated[arg.Count, "number of runs at a time"] = 1,
 ):
     """Injects faults into runs of all algorithms, and checks that nothing differs."""
     folder = Path(folder).expanduser().resolve()

@@ -87,8 +87,8 @@ LOOKED_AT = CONFIG, LOG, None  # what is read by commands that load nothing
 class Options:
     """The arguments other than the folder."""
 
-    count: Annotated[arg.Count, "how many attempts"] = 2000
-    seed: Annotated[arg.CountOrZero, "of the attempts"] = 0
+    count: Annotated[arg.Count, "number of attempts"] = 2000
+    seed: Annotated[arg.CountOrZero, "seed of the attempts"] = 0
     start: Annotated[arg.CountOrZero, "number of the first attempt"] = 0
 
 

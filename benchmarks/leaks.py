@@ -98,11 +98,11 @@ def measure_minutes(alg, env, minutes, folder) -> list:
 
 def measure(
     *,
-    algs: Annotated[str, "algorithms that take turns, with commas"] = "a2c,ppo2,dqn",
+    algs: Annotated[str, "comma-separated algorithms to alternate"] = "a2c,ppo2,dqn",
     env: Annotated[str, "environment id"] = "CartPole-v1",
-    calls: Annotated[arg.CountOrZero, "calls of learn()"] = 0,
-    minutes: Annotated[arg.CountOrZero, "minutes of one run, of the first one"] = 0,
-    num_timesteps: Annotated[arg.Count, "agent steps of a call"] = 1000,
+    calls: Annotated[arg.CountOrZero, "number of calls of learn()"] = 0,
+    minutes: Annotated[arg.CountOrZero, "minutes of a run of the first algorithm"] = 0,
+    num_timesteps: Annotated[arg.Count, "agent steps per call"] = 1000,
 ):
     """Measures what training leaves behind in this process."""
     if psutil is None:

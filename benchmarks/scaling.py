@@ -57,8 +57,8 @@ class Options:
     ranks: Annotated[list[arg.Count], "numbers of ranks that share 8 environments"] = (
         RANKS
     )
-    seconds: Annotated[arg.Positive, "length of each measurement"] = 5.0
-    json: Annotated[str | None, "file for all figures"] = None
+    seconds: Annotated[arg.Positive, "seconds per measurement"] = 5.0
+    json: Annotated[str | None, "JSON file for all figures"] = None
 
 
 def rates_with(num_env, options, others) -> dict:

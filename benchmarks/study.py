@@ -253,10 +253,10 @@ def main(argv=None):
     parser = cli.OneLineErrorParser(
         prog="python -m benchmarks.study", description=__doc__
     )
-    parser.add_argument("folder", type=Path, nargs="?", help="of the logs")
+    parser.add_argument("folder", type=Path, nargs="?", help="folder of the logs")
     parser.add_argument("patterns", nargs="*", default=["*"], help="names of runs")
-    parser.add_argument("--list", action="store_true", help="what there is")
-    parser.add_argument("--jobs", type=int, default=1, help="runs at a time")
+    parser.add_argument("--list", action="store_true", help="list all runs")
+    parser.add_argument("--jobs", type=int, default=1, help="number of runs at a time")
     with cli.one_line_errors():
         args = parser.parse_args(sys.argv[1:] if argv is None else argv)
         if args.list:

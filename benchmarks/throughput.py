@@ -66,15 +66,14 @@ class Options:
     env: Annotated[str, "environment id"] = "PongNoFrameskip-v4"
     compare: Annotated[
         str | None,
-        "also measure others at the same work: Stable-Baselines3 (sb3), it on JAX "
-        "(sbx), a PPO of "
-        "PyTorch on ALE's vectorised environment (torch), both as fast as PyTorch is "
-        "on a CPU (sb3_best, torch_best), or that environment alone (ale); several "
-        "with commas",
+        "also measure, on the same work: ours in float32 (float32), Stable-Baselines3 "
+        "(sb3), its version in JAX (sbx), a PyTorch PPO on ALE's vectorised "
+        "environment (torch), sb3 and torch tuned for speed on a CPU (sb3_best, "
+        "torch_best), or that environment alone (ale); separate several with commas",
     ] = None
-    json: Annotated[str | None, "file for all figures"] = None
-    seconds: Annotated[arg.Positive, "length of each measurement"] = 10.0
-    repeats: Annotated[arg.Count, "how often each measurement is made"] = 3
+    json: Annotated[str | None, "JSON file for all figures"] = None
+    seconds: Annotated[arg.Positive, "seconds per measurement"] = 10.0
+    repeats: Annotated[arg.Count, "how many times to measure each rate"] = 3
 
 
 class RememberedVecEnv(VecEnvWrapper):
