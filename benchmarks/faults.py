@@ -101,9 +101,9 @@ def make_table(outputs) -> str:
         found = [COMPARED.search(path.read_text()) for path in paths]
         rows, games = (sum(int(x[i]) for x in found if x) for i in (1, 2))
         done = [counts[name][kind] for kind in kinds]
-        lines.append([name, len(paths), *done, rows, games])
         differ = [path.stem for path in paths if not read_faults(path)]
-        lines[-1].append(", ".join(differ) or "none")
+        differ = ", ".join(differ) or "none"
+        lines.append([name, len(paths), *done, rows, games, differ])
     totals = [sum(column) for column in list(zip(*lines))[1:-1]]
     lines.append(["all", *totals, ""])
     header = ["case", "runs", *kinds, "rows", "games", "runs that differ"]
