@@ -17,6 +17,7 @@ from baselines.common.replay_buffer import ReplayBuffer
 from baselines.common.sequence_replay import SequenceReplayBuffer
 
 PIXELS = spaces.Box(0, 255, (5, 4, 8), np.uint8)  # 4 frames of 2 channels
+GREY_PIXELS = spaces.Box(0, 255, (5, 4, 4), np.uint8)
 VECTOR = spaces.Box(-np.inf, np.inf, (3,), np.float32)
 ACTIONS = spaces.Discrete(7)
 GOALS = Goals(slice(0, 1), slice(1, 2), lambda achieved, _: achieved[:, 0] / 256)
@@ -30,6 +31,7 @@ IMAGES = PIXELS, 4, (5, 4, 2)
 VECTORS = VECTOR, 1, (3,)
 KINDS = [
     (ReplayBuffer, *IMAGES),
+    (ReplayBuffer, GREY_PIXELS, 4, (5, 4, 1)),
     (ReplayBuffer, *VECTORS),
     (PrioritizedReplayBuffer, *IMAGES),
     (PrioritizedReplayBuffer, *VECTORS),

