@@ -37,16 +37,18 @@ class Study(NamedTuple):
 
     Attributes:
         name: path of its folder, both below results/ and below FOLDER.
-        arguments: arguments for ``baselines.run``.
+        arguments: arguments for ``program``.
         last_step: agent steps after which it is stopped, possibly before its schedules
             end; None to train to their end.
         above: mean return of 100 games above which it is stopped; None for never.
+        program: the module that trains it.
     """
 
     name: str
     arguments: str
     last_step: int | None = None
     above: float | None = None
+    program: str = "baselines.run"
 
 
 PONG = "--env=PongNoFrameskip-v4"
@@ -77,6 +79,9 @@ def studies() -> list:
     for num_env in (4, 8, 16, 2):
         command = f"--alg=a2c {PONG} --num_timesteps=1e7 --num_env={num_env} --seed=0"
         found.append(Study(f"a2c_envs/{num_env}_seed_0", command, 5_000_000, 15.0))
+    command = f"--alg=a2c {PONG} --num_timesteps=1e7 --seed=0"
+    sb3 = "benchmarks.train_sb3"
+    found.append(Study("a2c_sb3/seed_0", command, 4_000_000, program=sb3))
     for clip, cliprange in {"falling": "linear:0.1", "constant": "0.1"}.items():
         for seed in (0, 1) if clip == "falling" else (0,):
             command = f"--alg=ppo2 {PONG} --num_timesteps=1e7 --seed={seed}"
@@ -156,9 +161,9 @@ def train(study, folder) -> None:
     if is_over(study, folder):
         return
     arguments = [f"--log_path={folder}", *study.arguments.split()]
-    if (folder / "config.json").exists():
+    if study.program == "baselines.run" and (folder / "config.json").exists():
         arguments = [f"--resume={folder}"]
-    command = [sys.executable, "-m", "baselines.run", *arguments]
+    command = [sys.executable, "-m", study.program, *arguments]
     print(" ".join(command), flush=True)
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     try:
