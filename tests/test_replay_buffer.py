@@ -15,6 +15,7 @@ from baselines.common.machine import available_memory
 from baselines.common.prioritized_replay import PrioritizedReplayBuffer, SumTree
 from baselines.common.replay_buffer import ReplayBuffer
 from baselines.common.sequence_replay import SequenceReplayBuffer
+from baselines.common.vec_env.vec_frame_stack import stack_frames
 
 PIXELS = spaces.Box(0, 255, (5, 4, 8), np.uint8)  # 4 frames of 2 channels
 GREY_PIXELS = spaces.Box(0, 255, (5, 4, 4), np.uint8)
@@ -116,6 +117,14 @@ def make(kind, space, size, num_envs, n_step, stack):
         seed=0,
         **KEYWORDS[kind],
     )
+
+
+@pytest.mark.parametrize("count", [2, 4, 128, 129])
+def test_any_number_of_frames_is_stacked_in_order(count):
+    frames = [np.full((2, 3, 1), i, np.uint8) for i in range(count)]
+    stacked = stack_frames(frames)
+    assert stacked.shape == (2, 3, count)
+    assert (stacked == np.arange(count)).all()
 
 
 @each_kind

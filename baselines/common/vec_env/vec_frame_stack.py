@@ -77,7 +77,8 @@ def push(stack, frame) -> None:
 
 def stack_frames(frames):
     """Returns arrays [..., C] of one shape, concatenated along the last axis."""
-    if frames[0].dtype != np.uint8 or frames[0].shape[-1] != 1:
+    single_bytes = frames[0].dtype == np.uint8 and frames[0].shape[-1] == 1
+    if not single_bytes or len(frames) > 128:  # OpenCV's limit
         return np.concatenate(frames, axis=-1)
     import cv2  # Only here, because workers do not need it.
 
