@@ -84,3 +84,11 @@ def test_list_says_what_is_begun_and_missing(results, tmp_path):
     (tmp_path / "x" / "config.json").touch()
     found = study.describe(Study("x", ""), tmp_path)
     assert found.endswith("begun: 0 agent steps, mean nan")
+
+
+def test_another_program_continues_with_the_same_arguments(results, tmp_path, capfd):
+    (tmp_path / "config.json").touch()
+    with pytest.raises(UserValueError, match="x ended with exit status 1"):
+        study.train(Study("x", "--seed=0", program="no_such_module"), tmp_path)
+    command = capfd.readouterr().out
+    assert command.endswith(f"-m no_such_module --log_path={tmp_path} --seed=0\n")
