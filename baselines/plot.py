@@ -20,7 +20,7 @@ import numpy as np
 from baselines.common import cli, plot_util
 from baselines.common.curves import X_UNITS, find_curves, has_episodes, read_points
 from baselines.common.errors import UserFileError, UserValueError, suggest
-from baselines.common.saving.files import check_writable
+from baselines.common.saving.files import check_output_file
 from baselines.common.tables import read_text, to_number
 
 SUFFIXES = ".png", ".svg", ".pdf"
@@ -100,10 +100,7 @@ def check_output(path) -> None:
         raise UserValueError(
             f"cannot draw {path}: its name has to end in {', '.join(SUFFIXES)}"
         )
-    folder = os.path.dirname(path) or "."
-    if not os.path.isdir(folder):
-        raise UserFileError(f"cannot write {path}: there is no folder {folder}")
-    check_writable(*os.path.split(os.path.abspath(path)))
+    check_output_file(path)
 
 
 def read_reference(text):

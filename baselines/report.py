@@ -25,7 +25,7 @@ from baselines.common.curves import (
     has_episodes,
     settings_of,
 )
-from baselines.common.errors import UserFileError, UserValueError, printable
+from baselines.common.errors import UserValueError, printable
 from baselines.common.page import (
     heading,
     is_report,
@@ -41,7 +41,7 @@ from baselines.common.run_folder import (
     read_scores,
     to_text,
 )
-from baselines.common.saving.files import check_writable, replace_file
+from baselines.common.saving.files import check_output_file, replace_file
 from baselines.common.saving.log_folder import REPORT_FILE
 
 LOG_BYTES = 2**24  # to read from the end of log.txt
@@ -81,10 +81,7 @@ def check_output(path) -> None:
     """Raises an error unless a report can be written to ``path``."""
     if os.path.splitext(path)[1] != ".html":
         raise UserValueError(f"cannot write {path}: its name has to end in .html")
-    folder = os.path.dirname(path) or "."
-    if not os.path.isdir(folder):
-        raise UserFileError(f"cannot write {path}: there is no folder {folder}")
-    check_writable(*os.path.split(os.path.abspath(path)))
+    check_output_file(path)
     if os.path.lexists(path) and not is_report(path):
         raise UserValueError(
             f"cannot write {path}: it exists and is not a report; give another -o"

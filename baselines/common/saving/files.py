@@ -179,6 +179,14 @@ def check_writable(folder, name=None) -> None:
         raise UserFileError(f"cannot write to {path}: {reason}") from None
 
 
+def check_output_file(path) -> None:
+    """Raises UserFileError if a file cannot be made in a folder that exists."""
+    folder = os.path.dirname(path) or "."
+    if not os.path.isdir(folder):
+        raise UserFileError(f"cannot write {path}: there is no folder {folder}")
+    check_writable(*os.path.split(os.path.abspath(path)))
+
+
 def file_digest(path) -> str:
     """Returns the SHA-256 checksum of a file, in hexadecimal."""
     digest = hashlib.sha256()
