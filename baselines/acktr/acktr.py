@@ -16,8 +16,7 @@ from baselines.common.policies import Policy
 from baselines.common.returns import explained_variance, n_step
 from baselines.common.runners import Runner, flatten
 from baselines.common.schedules import check_lrschedule, make_schedule
-
-FISHER_STRIDE = 5  # the Fisher matrix uses every fifth time step
+from baselines.common.trust_region import FISHER_STRIDE
 
 
 def acktr_loss(params, values, actions, advantages, returns, *, distribution, c_v, c_e):
