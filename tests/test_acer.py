@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from keras import Variable
+from keras import Variable, ops
 from toy_envs import CounterEnv
 
 from baselines import acer, logger
@@ -227,6 +227,34 @@ def test_replays_begin_after_replay_start():
     replays = np.diff(iterations[3:]) - 1
     assert len(set(replays)) > 1 and 6 < np.mean(replays) < 12
     assert train(replay_start=0, replay_ratio=0) == list(range(1, 11))
+
+
+def test_average_policy_follows_with_decay_alpha():
+    weights = []
+
+    def callback(names, _):
+        pair = names["average"].variables[0], names["model"].variables[0]
+        weights.append([ops.convert_to_numpy(x).copy() for x in pair])
+
+    env = DummyVecEnv([lambda: CounterEnv(truncate_after=5)] * 2)
+    settings = dict(nsteps=4, seed=0, buffer_size=80, replay_ratio=0, alpha=0.75)
+    untrained = acer.learn(env, "mlp", total_timesteps=0, seed=0)
+    expected = ops.convert_to_numpy(untrained.variables[0])
+    acer.learn(env, "mlp", callback=callback, total_timesteps=16, **settings)
+    for average, model in weights:
+        assert np.abs(model - expected).max() > 1e-4
+        expected = 0.75 * expected + 0.25 * model
+        np.testing.assert_allclose(average, expected, atol=1e-6)
+
+
+def test_a_run_too_short_to_replay_is_warned_of(capsys):
+    with logger.scoped_configure(None, ["stdout"]):
+        train(replay_start=81, replay_ratio=4)
+    assert "nothing will be replayed: total_timesteps" in capsys.readouterr().out
+    with logger.scoped_configure(None, ["stdout"]):
+        train(replay_start=80, replay_ratio=4)
+        train(replay_start=81, replay_ratio=0)
+    assert "replayed" not in capsys.readouterr().out
 
 
 def test_what_cannot_be_done_is_refused():

@@ -10,6 +10,7 @@ from annotated_types import Interval
 from gymnasium import spaces
 from keras import ops
 
+from baselines import logger
 from baselines.common import arguments as arg
 from baselines.common import mpi
 from baselines.common.algorithm import algorithm
@@ -181,6 +182,11 @@ def learn(
     player = Player(env, model, memory, explore)
     parts = dict(average=average, optimizer=optimizer, memory=memory, player=player)
     with run.start(nsteps, model, **parts):
+        if replay_ratio and 0 < total_timesteps < replay_start:
+            logger.warn(
+                f"nothing will be replayed: total_timesteps (num_timesteps) is "
+                f"{total_timesteps}, and replay_start is {replay_start}"
+            )
         for nupdates, num_timesteps in run.updates():
             for _ in range(nsteps):
                 player.step_async()
