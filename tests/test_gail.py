@@ -135,7 +135,7 @@ def test_expert_data_come_back(tmp_path):
         np.testing.assert_array_equal(a, b)
     first = read_expert(tmp_path / "expert.npz", BOX, TWO, episodes=1)
     assert [len(x) for x in first] == [4, 4, 1, 1]
-    assert str(first) == "4 transitions, 1 episodes, mean return 3"
+    assert str(first) == "4 transitions, 1 episode, mean return 3"
 
 
 def test_expert_data_of_episodes():

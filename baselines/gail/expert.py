@@ -49,7 +49,8 @@ class Expert(NamedTuple):
     def __str__(self):
         parts = [f"{len(self.obs):,} transitions"]
         if self.ep_lens is not None:
-            parts.append(f"{len(self.ep_lens):,} episodes")
+            count = len(self.ep_lens)
+            parts.append(f"{count:,} episode{'s' * (count != 1)}")
         if self.ep_rets is not None:
             parts.append(f"mean return {np.mean(self.ep_rets):g}")
         return ", ".join(parts)

@@ -75,8 +75,8 @@ def adversary(
     if not run.total_timesteps:
         if pretrained and run.load_path is None:
             raise UserValueError(
-                "pretrained begins training, and total_timesteps is 0: give 1 for "
-                "behaviour cloning and one update"
+                "pretrained begins training, and total_timesteps is 0: give "
+                "timesteps_per_batch for behaviour cloning and one update"
             )
         return environment(run, policy)  # The expert is only for training.
     if pretrained and policy.initial_state is not None:
@@ -175,9 +175,11 @@ def clone(policy, expert, steps, rng) -> None:
         indices = rng.integers(len(expert.obs), size=shape)
         metrics = update(np.float32(CLONING_RATE), indices, expert.obs, expert.acs)
         losses.extend(np.asarray(metrics["cloning_loss"]))
+    ends = np.mean(losses[:100]), np.mean(losses[-100:])
     logger.log(
         f"behaviour cloning: mean -log likelihood of the expert's actions from "
-        f"{losses[0]:.3f} to {losses[-1]:.3f} in {steps:,} optimiser steps"
+        f"{ends[0]:.3f} in the first 100 optimiser steps to {ends[1]:.3f} in the last "
+        f"100 of {steps:,}"
     )
 
 

@@ -10,10 +10,13 @@ from baselines.common import cli
 from baselines.common.errors import UserFileError
 from baselines.common.evaluation import check_results, evaluate, summary
 from baselines.common.loading import find_env, load_given
+from baselines.common.machine import array_bytes, check_memory
 from baselines.common.saving.files import check_writable
 from baselines.common.vec_env import clip_actions
 from baselines.common.vec_env.vec_env import VecEnvWrapper
 from baselines.gail.expert import Expert, write_expert
+
+CHECK_INTERVAL = 1000  # steps between checks of the memory that is left
 
 
 def record(
@@ -65,6 +68,9 @@ class RecordingVecEnv(VecEnvWrapper):
     def __init__(self, venv):
         super().__init__(venv)
         self.obs, self.acs = [], []
+        self.obs_bytes = array_bytes(
+            self.observation_space.shape, self.observation_space.dtype
+        )
         self.ends = [0]  # number of transitions at each end of an episode or whole game
 
     def reset(self):
@@ -72,6 +78,10 @@ class RecordingVecEnv(VecEnvWrapper):
         return self.last_obs
 
     def step_async(self, actions):
+        if len(self.obs) % CHECK_INTERVAL == 0:
+            # They are copied into one array, and that into a file in memory.
+            size = 2 * (len(self.obs) + CHECK_INTERVAL) * self.obs_bytes
+            check_memory("the recorded episodes", size, "episodes")
         self.obs.append(self.last_obs[0])
         self.acs.append(clip_actions(actions, self.action_space)[0])
         super().step_async(actions)
