@@ -8,15 +8,17 @@ import pytest
 from gymnasium import spaces
 from keras import layers, ops
 
-from baselines.acktr.acktr import acktr_loss, log_likelihood
+from baselines.acktr.acktr import log_likelihood
+from baselines.common import backend
 from baselines.common.distributions import make_distribution
 from baselines.common.errors import UserTypeError
-from baselines.common.kfac import COLD_UPDATES, INTERVAL, KFAC
-from baselines.common.kronecker_factors import Block, decompose
+from baselines.common.kfac import COLD_UPDATES, KFAC
+from baselines.common.kronecker_factors import Block, decompose, inputs_of
 from baselines.common.policies import Policy
 from baselines.common.precision import computing_in
 
 LOG_2 = np.log(2)
+ONE = np.ones((1, 1), np.float32)
 
 
 def make_block(layer, shape):
@@ -54,6 +56,30 @@ def test_factors_of_a_convolution():
     # The kernel is at (1, 2) and (2, 3).
     np.testing.assert_array_equal(block.factors[0], [[2.5, 4], [4, 6.5]])
     np.testing.assert_array_equal(block.factors[1], [[5]])
+
+
+def test_factors_of_a_convolution_with_channels_strides_and_a_bias():
+    """Of one position, the gradient of the weights is the patch times that of sums."""
+    layer = layers.Conv2D(3, 2, strides=2, padding="same")
+    block = make_block(layer, (3, 3, 2))
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((1, 3, 3, 2), np.float32)
+    # 2 x 2 positions, padded below and to the right: the second one of the first row.
+    gradients = np.zeros((1, 2, 2, 3), np.float32)
+    gradients[0, 0, 1] = 1, 2, -1
+    found = backend.value_and_grad(
+        lambda: (ops.sum(layer(x) * gradients), {}), layer.trainable_variables
+    )()[1]
+    patch = np.array([*x[0, 0, 2], 0, 0, *x[0, 1, 2], 0, 0, 1])
+    expected = np.outer(patch, [1, 2, -1])
+    np.testing.assert_allclose(block.matrix(found), expected, atol=1e-6)
+
+    rows = np.asarray(inputs_of(layer, x))
+    np.testing.assert_allclose(rows[1], patch, atol=1e-6)
+    block.observe(x, gradients, 1.0)
+    np.testing.assert_allclose(block.factors[0], rows.T @ rows / 4, atol=1e-6)
+    expected = [[1, 2, -1], [2, 4, -2], [-1, -2, 1]]
+    np.testing.assert_allclose(block.factors[1], expected)
 
 
 def test_preconditioned_gradient():
@@ -100,13 +126,48 @@ def test_steps_are_limited_in_divergence():
     optimizer.count = COLD_UPDATES
     for variable, value in zip(optimizer.blocks[0].eigen, (2.0, 1.0, 1.0, 1.0)):
         variable.assign(np.full(variable.shape, value))
-    metrics = update(0.1, (np.ones((1, 1), np.float32),))
+    metrics = update(0.1, (ONE,))
     # F^-1 g = 3 / (2 + 1) = 1, of which lr² 3 = 0.03 is four times the limit.
     assert float(metrics["step_fraction"]) == pytest.approx(0.5)
     assert float(w[0, 0]) == pytest.approx(1 - 0.1 * (1 - 0.9) * 0.5)
-    update(0.01, (np.ones((1, 1), np.float32),))  # 0.0003 is within it.
+    update(0.01, (ONE,))  # 0.0003 is within it.
     momentum = 0.9 * 0.5 + 1
     assert float(w[0, 0]) == pytest.approx(1 - 0.005 - 0.01 * 0.1 * momentum)
+
+
+def make_two_weights(**settings):
+    """K-FAC of two layers of one weight each, the loss 3 w + 4 v, and an update."""
+    (model, w), (other, v) = make_linear(), make_linear()
+    for name in "parts", "variables", "trainable_variables":
+        mine, theirs = getattr(model, name), getattr(other, name)
+        both = mine | {"other": theirs["layer"]} if name == "parts" else mine + theirs
+        setattr(model, name, both)
+    optimizer = KFAC(model, seed=0, **settings)
+    update = optimizer.make_update(
+        lambda: (3.0 * w.kernel[0, 0] + 4.0 * v.kernel[0, 0], {}),
+        lambda x: ops.sum(w(x) + v(x)),
+    )
+    return optimizer, (w.kernel, v.kernel), lambda lr: update(lr, (ONE,))
+
+
+def test_all_layers_share_one_trust_region():
+    optimizer, weights, update = make_two_weights(clip=0.01, damping=1.0)
+    optimizer.count = COLD_UPDATES
+    for block, value in zip(optimizer.blocks, (2.0, 1.0)):
+        for variable, x in zip(block.eigen, (value, 1.0, 1.0, 1.0)):
+            variable.assign(np.full(variable.shape, x))
+    # Steps 3 / (2 + 1) = 1 and 4 / (1 + 1) = 2: lr² (3 + 8) = 0.11, 11 times the limit.
+    metrics = update(0.1)
+    fraction = 1 / np.sqrt(11)
+    assert float(metrics["step_fraction"]) == pytest.approx(fraction)
+    moved = [1 - float(w[0, 0]) for w in weights]
+    assert moved == pytest.approx([0.01 * fraction, 0.02 * fraction], rel=1e-4)
+
+
+def test_first_gradient_is_limited_over_all_layers():
+    _, weights, update = make_two_weights(clip=1.0, max_grad_norm=0.5)
+    assert float(update(0.1)["step_fraction"]) == pytest.approx(0.1)  # norm 5
+    assert [float(w[0, 0]) for w in weights] == pytest.approx([0.97, 0.96])
 
 
 @pytest.mark.parametrize(("limit", "step"), [(None, 3.0), (0.5, 0.5)])
@@ -123,26 +184,41 @@ def test_first_updates_are_of_momentum(limit, step):
 
 
 def test_decompositions_are_used_when_they_are_due_also_after_resuming():
+    """The inputs of updates 1, 2, 3, ... are 0, 1, 2, ..."""
+
     def x(i):
         return (np.full((1, 1), i, np.float32),)
 
-    optimizer, w, update = make_linear_update(clip=1.0)
-    used = []
-    for i in range(3 * INTERVAL + 1):
-        if i == 2 * INTERVAL - 5:
+    optimizer, w, update = make_linear_update(clip=1.0, interval=20)
+    used = [0]
+    for i in range(61):
+        if i == 35:
             state, weight = optimizer.get_state(), float(w[0, 0])
         update(0.1, x(i))
         used.append(float(optimizer.blocks[0].eigen[0][0]))
-    assert len({*used[COLD_UPDATES : 2 * INTERVAL - 1]}) == 1
-    assert used[2 * INTERVAL - 1] != used[2 * INTERVAL - 2]
+    # Of update 10, (0² + ... + 9²) / 10; those of updates 20 and 40 likewise.
+    np.testing.assert_allclose(used[1:10], 0)
+    np.testing.assert_allclose(used[10:40], 28.5, rtol=1e-5)
+    np.testing.assert_allclose(used[40:60], 123.5, rtol=1e-5)
+    np.testing.assert_allclose(used[60:], 513.5, rtol=1e-5)
 
-    other, other_w, other_update = make_linear_update(clip=1.0)
+    other, other_w, other_update = make_linear_update(clip=1.0, interval=20)
     other.set_state(state)
     other_w.assign([[weight]])
-    for i in range(2 * INTERVAL - 5, 3 * INTERVAL + 1):
+    for i in range(35, 61):
         other_update(0.1, x(i))
-        assert float(other.blocks[0].eigen[0][0]) == used[i]
+        assert float(other.blocks[0].eigen[0][0]) == used[i + 1]
     assert float(other_w[0, 0]) == float(w[0, 0])
+
+
+def test_decompositions_of_each_update_are_used_by_the_next():
+    optimizer, _, update = make_linear_update(clip=1.0, interval=1)
+    used = []
+    for x in range(14):
+        update(0.1, (np.full((1, 1), x, np.float32),))
+        used.append(float(optimizer.blocks[0].eigen[0][0]))
+    # After updates 10 to 14: of updates 10, 10, 11, 12 and 13.
+    np.testing.assert_allclose(used[9:], [28.5, 28.5, 35, 506 / 12, 50], rtol=1e-5)
 
 
 def gaussian_policy(network="mlp", **settings):
@@ -185,22 +261,6 @@ def test_factors_of_one_sample_are_those_of_its_gradient():
 def test_other_layers_are_refused(network, message):
     with pytest.raises(UserTypeError, match=message):
         KFAC(gaussian_policy(network), clip=1.0, seed=0)
-
-
-def test_loss_is_that_of_a2c():
-    loss, metrics = acktr_loss(
-        np.zeros((2, 2), np.float32),  # two actions of probability 1/2
-        values=np.float32([1, 1]),
-        actions=np.array([0, 1]),
-        advantages=np.float32([3, -1]),
-        returns=np.float32([3, 0]),
-        distribution=make_distribution(spaces.Discrete(2)),
-        c_v=0.5,
-        c_e=0.1,
-    )
-    # (3 log 2 - log 2) / 2, log 2, and ((1 - 3)² + (1 - 0)²) / 2
-    np.testing.assert_allclose(loss, LOG_2 - 0.1 * LOG_2 + 0.5 * 2.5, rtol=1e-6)
-    np.testing.assert_allclose(metrics["policy_loss"], LOG_2, rtol=1e-6)
 
 
 def test_log_likelihood():

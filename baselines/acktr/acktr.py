@@ -9,38 +9,16 @@ from typing import Annotated
 import numpy as np
 from keras import ops
 
+from baselines import logger
+from baselines.a2c.a2c import a2c_loss
 from baselines.common import arguments as arg
 from baselines.common.algorithm import algorithm
-from baselines.common.kfac import KFAC
+from baselines.common.kfac import COLD_UPDATES, KFAC
 from baselines.common.policies import Policy
 from baselines.common.returns import explained_variance, n_step
 from baselines.common.runners import Runner, flatten
 from baselines.common.schedules import check_lrschedule, make_schedule
 from baselines.common.trust_region import FISHER_STRIDE
-
-
-def acktr_loss(params, values, actions, advantages, returns, *, distribution, c_v, c_e):
-    """Returns the loss of a batch and a dict of metrics, both the same as A2C's.
-
-    L = mean[A · -log π(a|s)] - c_e mean[H(π)] + c_v mean[(v - R)²]
-
-    Args:
-        params: [B, P] parameters of π(·|s)
-        values: [B] v(s)
-        actions: [B, ...]
-        advantages: [B] R minus the value at the time of acting, as constants
-        returns: [B] R
-        distribution: the one that ``params`` parameterise
-        c_v, c_e: weights of the value loss and the entropy
-    """
-    policy_loss = ops.mean(advantages * distribution.neglogp(params, actions))
-    entropy = ops.mean(distribution.entropy(params))
-    value_loss = ops.mean(ops.square(values - returns))
-    return policy_loss - c_e * entropy + c_v * value_loss, {
-        "policy_loss": policy_loss,
-        "policy_entropy": entropy,
-        "value_loss": value_loss,
-    }
 
 
 def log_likelihood(params, values, actions, noise, *, distribution, c_f):
@@ -88,6 +66,11 @@ def learn(
     kfac_clip: Annotated[
         arg.Positive, "twice the maximum KL divergence of a step"
     ] = 0.001,
+    kfac_update: Annotated[
+        arg.Count,
+        "updates between decompositions of the Fisher matrix, each used as many "
+        "updates later",
+    ] = 20,
     lrschedule: Annotated[arg.ScheduleOfNumbers, "schedule of lr if it is a number"] = (
         "linear"
     ),
@@ -108,12 +91,12 @@ def learn(
         algorithm=__name__,
     )
     run.load(policy)
-    optimizer = KFAC(policy, kfac_clip, seed, max_grad_norm)
+    optimizer = KFAC(policy, kfac_clip, seed, max_grad_norm, kfac_update)
     distribution = policy.distribution
 
     def loss(obs, *batch):
         params, values = policy(obs)
-        return acktr_loss(
+        return a2c_loss(
             params,
             values,
             *map(flatten, batch),
@@ -136,6 +119,12 @@ def learn(
     update = optimizer.make_update(loss, fisher)
     runner = Runner(env, policy, nsteps)
     with run.start(nsteps, policy, optimizer=optimizer, runner=runner):
+        if 0 < run.num_updates <= COLD_UPDATES:
+            logger.warn(
+                f"no step will use the Fisher matrix: total_timesteps (num_timesteps) "
+                f"is {run.num_updates} updates, and the first {COLD_UPDATES} gather "
+                "its statistics"
+            )
         for nupdates, num_timesteps in run.updates():
             rollout = runner.run()
             run.add_episodes(rollout.episodes)

@@ -22,7 +22,6 @@ from baselines.common.timing import timed
 from baselines.common.updates import check_finite
 
 COLD_UPDATES = 10  # first updates: plain momentum, while statistics are gathered
-INTERVAL = 20  # updates between decompositions
 
 
 class KFAC:
@@ -38,15 +37,16 @@ class KFAC:
     The first ten updates gather them, and take momentum steps along ∇L, whose norm is
     clipped at ``max_grad_norm``, without (1 - momentum), as in OpenAI Baselines.
 
-    Every 20 updates, a thread decomposes A and G while the next updates run. The result
-    is used 20 updates later, so that no update depends on how long it takes. The
-    decomposition after the first ten is used at once, in updates 11 to 40.
+    Every ``interval`` updates, a thread decomposes A and G while the next updates run.
+    The result is used ``interval`` updates later, so that no update depends on how long
+    it takes. The decomposition after the first ten is used at once, until the next one.
 
     Args:
         model: a ``Model``, whose ``parts`` are trained.
         clip: as above.
         seed: seed of ``rng``, for the noise of log-likelihoods.
         max_grad_norm: gradient norm limit of the first ten updates; None for no limit.
+        interval: updates between decompositions.
         momentum, damping: as above.
         decay: decay of the running means.
 
@@ -61,6 +61,7 @@ class KFAC:
         clip,
         seed,
         max_grad_norm=None,
+        interval=20,
         momentum=0.9,
         damping=0.01,
         decay=0.99,
@@ -68,6 +69,7 @@ class KFAC:
         self.blocks = find_blocks(model)
         self.model = model
         self.clip, self.max_grad_norm = clip, max_grad_norm
+        self.interval = interval
         self.momentum, self.damping, self.decay = momentum, damping, decay
         self.rng = np.random.default_rng([seed, 5])  # a stream of its own
         self.count = 0  # updates so far
@@ -84,8 +86,8 @@ class KFAC:
                 log-likelihood, summed over samples, of the model's outputs, such as the
                 actions drawn from it. It calls each layer once.
 
-        ``update`` raises DivergedError if a metric, A or G is not finite, and
-        UserTypeError if a layer is not called exactly once.
+        ``update`` raises DivergedError if a metric, or A or G of the decomposition that
+        is due, is not finite, and UserTypeError if a layer is not called exactly once.
         """
         weights = [weight for block in self.blocks for weight in block.weights]
         variables = [*self.model.variables, *self.state.variables]
@@ -171,7 +173,7 @@ class KFAC:
             self._begin()
             for block in self.blocks:
                 block.momentum.assign(ops.zeros_like(block.momentum))
-        elif self.count < COLD_UPDATES or self.count % INTERVAL:
+        elif self.count < COLD_UPDATES or self.count % self.interval:
             return
         for variable, array in zip(self._eigen(), self._result(), strict=True):
             variable.assign(array)
