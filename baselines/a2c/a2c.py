@@ -58,9 +58,7 @@ def learn(
     ent_coef: Annotated[float, "weight of the entropy bonus"] = 0.01,
     max_grad_norm: arg.GradientNorm = 0.5,
     lr: Annotated[arg.Schedule, "learning rate"] = 7e-4,
-    lrschedule: Annotated[arg.ScheduleOfNumbers, "schedule of lr if it is a number"] = (
-        "linear"
-    ),
+    lrschedule: arg.LrSchedule = "linear",
     epsilon: Annotated[arg.NonNegative, "of RMSProp, inside the square root"] = 1e-5,
     alpha: Annotated[arg.Fraction, "decay of RMSProp's mean square"] = 0.99,
     gamma: arg.Gamma = 0.99,

@@ -110,9 +110,7 @@ def learn(
     ent_coef: Annotated[float, "weight of the entropy bonus"] = 0.01,
     max_grad_norm: arg.GradientNorm = 10.0,
     lr: Annotated[arg.Schedule, "learning rate"] = 7e-4,
-    lrschedule: Annotated[arg.ScheduleOfNumbers, "schedule of lr if it is a number"] = (
-        "linear"
-    ),
+    lrschedule: arg.LrSchedule = "linear",
     rprop_epsilon: Annotated[arg.NonNegative, "of RMSProp, in the square root"] = 1e-5,
     rprop_alpha: Annotated[arg.Fraction, "decay of RMSProp's mean square"] = 0.99,
     gamma: arg.Gamma = 0.99,
@@ -183,10 +181,7 @@ def learn(
     parts = dict(average=average, optimizer=optimizer, memory=memory, player=player)
     with run.start(nsteps, model, **parts):
         if replay_ratio and 0 < total_timesteps < replay_start:
-            logger.warn(
-                f"nothing will be replayed: total_timesteps (num_timesteps) is "
-                f"{total_timesteps}, and replay_start is {replay_start}"
-            )
+            logger.warn(f"nothing will be replayed before replay_start, {replay_start}")
         for nupdates, num_timesteps in run.updates():
             for _ in range(nsteps):
                 player.step_async()

@@ -71,9 +71,7 @@ def learn(
         "updates between decompositions of the Fisher matrix, each used as many "
         "updates later",
     ] = 20,
-    lrschedule: Annotated[arg.ScheduleOfNumbers, "schedule of lr if it is a number"] = (
-        "linear"
-    ),
+    lrschedule: arg.LrSchedule = "linear",
     value_network: arg.ValueNetwork = "shared",
     normalize_observations: arg.NormalizeObservations = False,
     callback: arg.Callback = None,

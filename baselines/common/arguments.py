@@ -232,6 +232,7 @@ NormalizeObservations = Annotated[
     "whether the model normalises float observations by their running mean and "
     "standard deviation",
 ]
+LrSchedule = Annotated[ScheduleOfNumbers, "schedule of lr if it is a number"]
 LogInterval = Annotated[Count, MayChange, "updates between rows of the log"]
 Callback = Annotated[
     Callable | None,
