@@ -8,7 +8,7 @@ import pytest
 from gymnasium import spaces
 from keras import layers, ops
 
-from baselines.acktr.acktr import log_likelihood
+from baselines.acktr.acktr import acktr_loss, log_likelihood
 from baselines.common import backend
 from baselines.common.distributions import make_distribution
 from baselines.common.errors import UserTypeError
@@ -261,6 +261,22 @@ def test_factors_of_one_sample_are_those_of_its_gradient():
 def test_other_layers_are_refused(network, message):
     with pytest.raises(UserTypeError, match=message):
         KFAC(gaussian_policy(network), clip=1.0, seed=0)
+
+
+def test_loss():
+    loss, metrics = acktr_loss(
+        np.zeros((2, 2), np.float32),  # two actions of probability 1/2
+        values=np.float32([1, 1]),
+        actions=np.array([0, 1]),
+        advantages=np.float32([3, -1]),
+        returns=np.float32([3, 0]),
+        distribution=make_distribution(spaces.Discrete(2)),
+        c_v=0.5,
+        c_e=0.1,
+    )
+    # (3 log 2 - log 2) / 2, log 2, and ((1 - 3)² + (1 - 0)²) / 2
+    np.testing.assert_allclose(loss, LOG_2 - 0.1 * LOG_2 + 0.5 * 2.5, rtol=1e-6)
+    np.testing.assert_allclose(metrics["policy_loss"], LOG_2, rtol=1e-6)
 
 
 def test_log_likelihood():

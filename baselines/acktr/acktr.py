@@ -10,7 +10,6 @@ import numpy as np
 from keras import ops
 
 from baselines import logger
-from baselines.a2c.a2c import a2c_loss
 from baselines.common import arguments as arg
 from baselines.common.algorithm import algorithm
 from baselines.common.kfac import COLD_UPDATES, KFAC
@@ -19,6 +18,30 @@ from baselines.common.returns import explained_variance, n_step
 from baselines.common.runners import Runner, flatten
 from baselines.common.schedules import check_lrschedule, make_schedule
 from baselines.common.trust_region import FISHER_STRIDE
+
+
+def acktr_loss(params, values, actions, advantages, returns, *, distribution, c_v, c_e):
+    """Returns the loss of a batch and a dict of metrics, both the same as A2C's.
+
+    L = mean[A · -log π(a|s)] - c_e mean[H(π)] + c_v mean[(v - R)²]
+
+    Args:
+        params: [B, P] parameters of π(·|s)
+        values: [B] v(s)
+        actions: [B, ...]
+        advantages: [B] R minus the value at the time of acting, as constants
+        returns: [B] R
+        distribution: the one that ``params`` parameterise
+        c_v, c_e: weights of the value loss and the entropy
+    """
+    policy_loss = ops.mean(advantages * distribution.neglogp(params, actions))
+    entropy = ops.mean(distribution.entropy(params))
+    value_loss = ops.mean(ops.square(values - returns))
+    return policy_loss - c_e * entropy + c_v * value_loss, {
+        "policy_loss": policy_loss,
+        "policy_entropy": entropy,
+        "value_loss": value_loss,
+    }
 
 
 def log_likelihood(params, values, actions, noise, *, distribution, c_f):
@@ -94,7 +117,7 @@ def learn(
 
     def loss(obs, *batch):
         params, values = policy(obs)
-        return a2c_loss(
+        return acktr_loss(
             params,
             values,
             *map(flatten, batch),
