@@ -91,6 +91,7 @@ class ActorCritic(Model):
         action_space,
         network,
         distribution,
+        *,
         num_critics=2,
         normalize_observations=False,
         normalize_returns=False,

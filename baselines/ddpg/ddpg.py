@@ -100,11 +100,11 @@ def learn(
             env.action_space,
             network,
             pi,
-            1,
-            normalize_observations,
-            normalize_returns,
-            seed,
-            __name__,
+            num_critics=1,
+            normalize_observations=normalize_observations,
+            normalize_returns=normalize_returns,
+            seed=seed,
+            algorithm=__name__,
         )
         for _ in range(2)
     )
