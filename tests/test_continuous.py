@@ -55,6 +55,63 @@ def test_targets():
     )
 
 
+def test_target_actions_are_smoothed_within_bounds():
+    """The middle of BOX is at 0 and 2, its half widths are 1 and 4."""
+    params = np.arctanh(np.float32([[0, 0], [0.75, 0.25]]))
+    noise = np.float32([[0.25, -0.25], [9, -9]])  # in half widths, 0.5 at most
+    found = Deterministic(BOX).smoothed(params, noise, 0.5)
+    np.testing.assert_allclose(found, [[0.25, 1], [1, 1]], rtol=1e-6)
+
+
+def test_critics_differ_from_the_start():
+    model = ActorCritic(VECTOR, BOX, "mlp", Deterministic(BOX), seed=0)
+    first, second = model.values(np.ones((1, 3), "f"), np.ones((1, 2), "f"))
+    assert first != second
+
+
+def train_ddpg(**settings):
+    """Returns the weights of the policy before and after one optimiser step."""
+    settings = dict(nb_rollout_steps=8, nb_train_steps=1, batch_size=8) | settings
+    weights = []
+    for steps in 0, 8:
+        logger.configure(format_strs=[])
+        model = ddpg.learn(
+            Pushed(truncate_after=4), "mlp", seed=0, total_timesteps=steps, **settings
+        )
+        policy = model.policy_variables
+        weights.append([keras.ops.convert_to_numpy(x) for x in policy])
+    return weights
+
+
+def test_gradients_are_clipped_for_each_variable():
+    """Adam's first step is the rate, or its hundredth if epsilon is 100 gradients."""
+    largest = []
+    for limit in None, 1e-10:
+        before, after = train_ddpg(actor_lr=1e-3, clip_norm=limit)
+        largest.append(max(np.abs(a - b).max() for a, b in zip(after, before)))
+    assert largest[0] > 9e-4 and 0 < largest[1] < 1.01e-5
+
+
+def test_a_penalty_shrinks_actions():
+    obs = np.float32([[1], [2], [3]])
+    sizes = []
+    for penalty in 0.0, 1e6:
+        model = ddpg.learn(
+            Pushed(truncate_after=4),
+            "mlp",
+            seed=0,
+            total_timesteps=200,
+            nb_rollout_steps=4,
+            nb_train_steps=4,
+            actor_lr=1e-2,
+            action_l2=penalty,
+        )
+        middle, half_width = np.float32([0, 2]), np.float32([1, 4])
+        actions = keras.ops.convert_to_numpy(model.distribution.mode(model.policy(obs)))
+        sizes.append(np.abs((actions - middle) / half_width).mean())
+    assert sizes[1] < 0.1 < sizes[0]
+
+
 def test_normal_noise_has_its_deviation_in_half_widths():
     noise = make_noise("normal_0.5")
     drawn = np.array([noise.add(np.zeros((2, 2), np.float32)) for _ in range(5000)])
@@ -107,7 +164,7 @@ def test_unknown_noise_is_refused(text):
 
 def make_model(**arguments):
     pi = Deterministic(BOX)
-    return ActorCritic(VECTOR, BOX, "mlp", pi, 1, seed=0, **arguments)
+    return ActorCritic(VECTOR, BOX, "mlp", pi, num_critics=1, seed=0, **arguments)
 
 
 def test_values_stay_when_statistics_of_returns_change():

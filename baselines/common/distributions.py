@@ -216,6 +216,21 @@ class Deterministic:
         shaped = ops.reshape(ops.tanh(params), (-1, *self.shape))
         return self.middle + self.half_width * shaped
 
+    def smoothed(self, params, noise, limit):
+        """Returns actions with clipped noise, within the bounds, [B, *shape].
+
+        Fujimoto et al. 2018, "Addressing Function Approximation Error in Actor-Critic
+        Methods" (TD3), equation 14.
+
+        Args:
+            params: [B, num_params]
+            noise: [B, *shape], in half widths
+            limit: largest absolute value of that noise
+        """
+        noise = self.half_width * ops.clip(noise, -limit, limit)
+        low, high = self.middle - self.half_width, self.middle + self.half_width
+        return ops.clip(self.mode(params) + noise, low, high)
+
 
 def middle_and_half_width(space):
     """Returns both, [*shape], of a bounded Box of floats; or raises UserTypeError."""

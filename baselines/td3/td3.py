@@ -94,13 +94,13 @@ def learn(
         for _ in range(2)
     )
     run.load(model, target)
-    low, high = env.action_space.low, env.action_space.high
 
     def critic_loss(i, slices):
         batch, noise = keras.tree.map_structure(lambda x: x[i], slices)
-        noise = ops.clip(target_noise * noise, -target_noise_clip, target_noise_clip)
-        next_actions = pi.mode(target.policy(batch.next_obs)) + pi.half_width * noise
-        next_values = target.values(batch.next_obs, ops.clip(next_actions, low, high))
+        next_actions = pi.smoothed(
+            target.policy(batch.next_obs), target_noise * noise, target_noise_clip
+        )
+        next_values = target.values(batch.next_obs, next_actions)
         targets = td3_targets(next_values, batch.returns, batch.discounts)
         errors = model.values(batch.obs, batch.actions) - targets
         loss = ops.sum(ops.mean(batch.weights * ops.square(errors), axis=1))
