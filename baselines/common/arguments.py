@@ -326,7 +326,8 @@ NoiseType = Annotated[
     str,
     check_noise,
     "noise on actions, such as normal_0.2, ou_0.2 (Ornstein-Uhlenbeck) or none; the "
-    "number is its standard deviation, in half widths of the actions' range",
+    "number is its standard deviation, in half widths of the actions' range, or sigma "
+    "of a process that reaches 1.8 sigma over thousands of steps",
 ]
 TargetRate = Annotated[
     Fraction,
