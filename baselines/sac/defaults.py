@@ -18,6 +18,10 @@ def mujoco():
     )
 
 
+def box2d():
+    return mujoco()  # BipedalWalker and LunarLander are of a similar size.
+
+
 def classic_control():
     # The same, with fewer random actions: episodes of Pendulum have 200 steps.
     return dict(mujoco(), learning_starts=1000)
