@@ -13,6 +13,7 @@ same way as ``layers.Recurrent``.
 from typing import Annotated
 
 import keras
+from annotated_types import Interval
 from keras import layers
 
 from baselines.common.arguments import Layers, ListOfLayers, Units
@@ -41,15 +42,21 @@ def mlp(
     return keras.Sequential(stack)
 
 
-def cnn():
+def cnn(
+    width: Annotated[
+        float,
+        Interval(ge=1 / 32, le=32),
+        "factor for the number of filters and units in each layer",
+    ] = 1.0,
+):
     """The network of DeepMind's Nature paper (Mnih et al. 2015)."""
     return keras.Sequential(
         [
-            conv(32, 8, 4),
-            conv(64, 4, 2),
-            conv(64, 3, 1),
+            conv(round(32 * width), 8, 4),
+            conv(round(64 * width), 4, 2),
+            conv(round(64 * width), 3, 1),
             layers.Flatten(data_format="channels_last"),
-            dense(512, "relu"),
+            dense(round(512 * width), "relu"),
         ]
     )
 
