@@ -211,7 +211,8 @@ def short_run(tmp_path_factory):
     """A log folder; of CartPole, whose episodes are short."""
     folder = tmp_path_factory.mktemp("short_run")
     words = "--alg=a2c --env=CartPole-v1 --num_timesteps=200 --seed=0"
-    run.main([*words.split(), f"--log_path={folder}"])
+    with logger.scoped_configure(None, []):  # which puts back what was there before
+        run.main([*words.split(), f"--log_path={folder}"])
     return folder
 
 
