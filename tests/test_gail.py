@@ -16,6 +16,7 @@ from test_learning import make_identities
 
 import baselines
 from baselines import gail, logger, run
+from baselines.common import machine
 from baselines.common.distributions import make_distribution
 from baselines.common.envs import make_env
 from baselines.common.errors import UserFileError, UserTypeError, UserValueError
@@ -238,6 +239,16 @@ def test_recording_replaces_no_file(model, capsys):
     (line,) = capsys.readouterr().err.splitlines()
     assert re.fullmatch("error: there is a file .*mine.npz already; .*--output", line)
     assert Path("mine.npz").read_text() == "mine"
+
+
+def test_recording_more_than_memory_holds_is_refused(model, capsys, monkeypatch):
+    monkeypatch.setattr("baselines.gail.record.CHECK_INTERVAL", 10_000)
+    # Less than twice the observations of so many steps, [4] in float32.
+    monkeypatch.setattr(machine, "available_memory", lambda: 300_000)
+    with pytest.raises(SystemExit, match="2"):
+        record([model, "--env=CartPole-v1", "--output=mine.npz"])
+    assert "the recording needs" in capsys.readouterr().err
+    assert not Path("mine.npz").exists()
 
 
 def write_balancing_expert(episodes, steps):

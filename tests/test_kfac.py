@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 from keras import layers, ops
+from toy_envs import CounterEnv
 
+from baselines import acktr, logger
 from baselines.acktr.acktr import acktr_loss, log_likelihood
 from baselines.common import backend
 from baselines.common.distributions import make_distribution
@@ -16,6 +18,7 @@ from baselines.common.kfac import COLD_UPDATES, KFAC
 from baselines.common.kronecker_factors import Block, decompose, inputs_of
 from baselines.common.policies import Policy
 from baselines.common.precision import computing_in
+from baselines.common.vec_env import DummyVecEnv
 
 LOG_2 = np.log(2)
 ONE = np.ones((1, 1), np.float32)
@@ -277,6 +280,15 @@ def test_loss():
     # (3 log 2 - log 2) / 2, log 2, and ((1 - 3)² + (1 - 0)²) / 2
     np.testing.assert_allclose(loss, LOG_2 - 0.1 * LOG_2 + 0.5 * 2.5, rtol=1e-6)
     np.testing.assert_allclose(metrics["policy_loss"], LOG_2, rtol=1e-6)
+
+
+def test_a_run_of_first_updates_alone_is_warned_of(capsys):
+    env = DummyVecEnv([CounterEnv])
+    for updates in 10, 11:
+        with logger.scoped_configure(None, ["stdout"]):
+            acktr.learn(env, "mlp", nsteps=4, total_timesteps=4 * updates, seed=0)
+        warned = "no step will use the Fisher matrix" in capsys.readouterr().out
+        assert warned == (updates == 10)
 
 
 def test_log_likelihood():

@@ -95,7 +95,9 @@ def test_line_trains(command):
     if path := re.search(r"--save_path=(\S+)", command):
         assert Path(path[1]).expanduser().is_file()
     if path := re.search(r"--log_path=(\S+)", command):
-        assert Path(path[1], "progress.csv").expanduser().is_file()
+        assert Path(path[1], "model.safetensors").expanduser().is_file()
+    elif "--num_timesteps=0" not in command:
+        assert Path("log/model.safetensors").is_file()
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,7 @@ class RecordingVecEnv(VecEnvWrapper):
         if len(self.obs) % CHECK_INTERVAL == 0:
             # They are copied into one array, and that into a file in memory.
             size = 2 * (len(self.obs) + CHECK_INTERVAL) * self.obs_bytes
-            check_memory("the recorded episodes", size, "episodes")
+            check_memory("the recording", size, "episodes")
         self.obs.append(self.last_obs[0])
         self.acs.append(clip_actions(actions, self.action_space)[0])
         super().step_async(actions)
