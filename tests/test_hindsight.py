@@ -6,7 +6,7 @@ import pytest
 from gymnasium import spaces
 from toy_envs import BitFlips, CounterEnv
 
-from baselines import logger
+from baselines import ddpg, logger, sac, td3
 from baselines.common.envs import make_vec_env
 from baselines.common.envs.goals import Goals, find_goals
 from baselines.common.episodes import EpisodeResults, ResultCollector, result_of
@@ -308,3 +308,38 @@ def test_dqn_flips_15_bits_with_hindsight_and_not_without():
     """One of 32,768 states is the goal: almost none is reached by chance."""
     assert success(15, 4, lr=1e-3, total_timesteps=20_000) > 0.95
     assert success(15, 0, lr=1e-3, total_timesteps=20_000) == 0
+
+
+def reaches(learn, replay_k, **settings):
+    """Returns the fraction of the last 100 episodes that end at the goal."""
+    runs = []
+    with logger.scoped_configure(None, []):
+        learn(
+            env=make_vec_env("toy_envs:PointReach-v0", num_env=4, seed=0),
+            network="mlp",
+            num_layers=2,
+            num_hidden=64,
+            activation="relu",
+            total_timesteps=4000,
+            batch_size=128,
+            tau=0.01,
+            gamma=0.98,
+            replay_k=replay_k,
+            seed=0,
+            on_update=runs.append,
+            **settings,
+        )
+    return runs[-1].episodes.columns()["success_rate"]
+
+
+def test_ddpg_reaches_goals_with_hindsight_and_not_without():
+    settings = dict(actor_lr=1e-3, random_eps=0.3, action_l2=1.0)
+    settings |= dict(nb_rollout_steps=40, nb_train_steps=20, critic_l2_reg=0.0)
+    assert reaches(ddpg.learn, 4, **settings) > 0.5
+    assert reaches(ddpg.learn, 0, **settings) < 0.2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("learn", [td3.learn, sac.learn])
+def test_td3_and_sac_reach_goals_with_hindsight(learn):
+    assert reaches(learn, 4, lr=1e-3) > 0.5

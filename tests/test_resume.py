@@ -16,7 +16,7 @@ from pathlib import Path
 import gymnasium as gym
 import numpy as np
 import pytest
-import toy_envs  # noqa: F401 - registers BitFlips-v0
+import toy_envs  # noqa: F401 - registers environments with goals
 from conftest import Killed, killed_after, long, slow
 
 from baselines import logger, run
@@ -132,6 +132,37 @@ def test_interrupted_dqn_goes_on_as_if_it_had_not_been(alg, env, settings, monke
         run.main(f"{arguments} --log_path=cut".split())
     with killed_after(130):
         run.main(["--resume=cut"])
+    run.main(["--resume=cut"])
+    assert results("cut") == results("whole")
+
+
+@pytest.mark.parametrize(
+    ("alg", "env", "settings"),
+    [
+        (
+            "ddpg",
+            "Pendulum-v1",
+            "--noise_type=ou_0.2 --random_eps=0.1 --normalize_returns "
+            "--normalize_observations --nb_rollout_steps=10 --nb_train_steps=5",
+        ),
+        slow("td3", "Pendulum-v1", "--prioritized_replay --n_step=3 --policy_delay=3"),
+        slow("sac", "Pendulum-v1", "--normalize_observations --n_step=2"),
+        (
+            "her",
+            "PointReach-v0",
+            "--nb_rollout_steps=40 --nb_train_steps=4 --normalize_observations",
+        ),
+    ],
+)
+def test_interrupted_continuous_control_goes_on(alg, env, settings, monkeypatch):
+    monkeypatch.setattr("baselines.common.replay_buffer.SEGMENT_SIZE", 128)
+    arguments = f"--alg={alg} --env={env} --num_env=2 --num_timesteps=1200 --seed=1 "
+    arguments += f"--network=mlp --num_hidden=16 --buffer_size=400 {settings} "
+    arguments += "--learning_starts=300 --batch_size=32 --print_freq=1 "
+    arguments += "--checkpoint_interval=200"
+    run.main(f"{arguments} --log_path=whole".split())
+    with killed_after(350):
+        run.main(f"{arguments} --log_path=cut".split())
     run.main(["--resume=cut"])
     assert results("cut") == results("whole")
 

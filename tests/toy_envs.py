@@ -262,6 +262,43 @@ class BitFlips(gym.Env):
         return -(achieved_goal != desired_goal).any(axis=-1).astype(float)
 
 
+class PointReach(gym.Env):
+    """A point on a square that moves to a goal; a step away from it costs 1.
+
+    Args:
+        max_steps: steps after which an episode is cut short.
+    """
+
+    def __init__(self, max_steps=20):
+        self.max_steps = max_steps
+        self.action_space = spaces.Box(-1, 1, (2,), np.float32)
+        keys = "observation", "achieved_goal", "desired_goal"
+        self.observation_space = spaces.Dict(
+            {x: spaces.Box(-1, 1, (2,), np.float32) for x in keys}
+        )
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.point, self.goal = self.np_random.uniform(-1, 1, (2, 2)).astype("f")
+        self.t = 0
+        return self._obs(), {}
+
+    def _obs(self):
+        point = self.point
+        return {"observation": point, "achieved_goal": point, "desired_goal": self.goal}
+
+    def step(self, action):
+        self.point = np.clip(self.point + 0.2 * action, -1, 1).astype("f")
+        self.t += 1
+        reward = float(self.compute_reward(self.point, self.goal, {}))
+        info = {"is_success": reward == 0}
+        return self._obs(), reward, False, self.t == self.max_steps, info
+
+    def compute_reward(self, achieved_goal, desired_goal, info):
+        distances = np.linalg.norm(achieved_goal - desired_goal, axis=-1)
+        return -(distances > 0.1).astype(float)
+
+
 class ActionLog(gym.Wrapper):
     """Records the actions since the last reset."""
 
@@ -289,3 +326,4 @@ class ModuleLog(gym.Wrapper):
 gym.register("CounterByName-v0", entry_point="toy_envs:CounterEnv")
 gym.register("CounterByClass-v0", entry_point=CounterEnv)
 gym.register("BitFlips-v0", entry_point="toy_envs:BitFlips")
+gym.register("PointReach-v0", entry_point="toy_envs:PointReach")
