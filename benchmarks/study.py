@@ -106,9 +106,10 @@ def studies() -> list:
             found.append(Study(name, command, 500_000))
     fast = f"--alg=acktr {PONG} --num_timesteps=1.5e6 --width=0.5 --precision=bfloat16"
     fast += " --kfac_clip=0.003 --kfac_update=10 --log_interval=50"
-    for seed in (0, 1):
-        name = f"acktr_pong/fast_seed_{seed}"
-        found.append(Study(name, f"{fast} --seed={seed}", above=18.5))
+    for name, ent_coef in {"fast": 0.003, "ent_coef_0.01": 0.01}.items():
+        for seed in (0, 1):
+            command = f"{fast} --ent_coef={ent_coef} --seed={seed}"
+            found.append(Study(f"acktr_pong/{name}_seed_{seed}", command, above=18.5))
     command = f"--alg=acktr {PONG} --num_timesteps=1e7 --seed=0"
     found.append(Study("pong/acktr_seed_0", command, 2_000_000))
     command = f"--alg=acer {PONG} --num_timesteps=1e7 --seed=0"
