@@ -321,6 +321,9 @@ ForeignReward = Annotated[
 BufferSize = Annotated[Count, "transitions in the replay memory"]
 BatchSize = Annotated[Count, Batch, "transitions per optimiser step"]
 LearningStarts = Annotated[CountOrZero, "agent steps before the first optimiser step"]
+RandomSteps = Annotated[
+    CountOrZero, "agent steps with random actions, before the first optimiser step"
+]
 TrainFreq = Annotated[Count, "agent steps, over all environments, per optimiser step"]
 NoiseType = Annotated[
     str,

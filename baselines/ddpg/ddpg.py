@@ -74,7 +74,7 @@ def learn(
     ] = None,
     buffer_size: arg.BufferSize = 1_000_000,
     batch_size: arg.BatchSize = 64,
-    learning_starts: arg.LearningStarts = 0,
+    learning_starts: arg.RandomSteps = 0,
     gamma: arg.Gamma = 0.99,
     tau: arg.TargetRate = 0.01,
     n_step: arg.NStep = 1,

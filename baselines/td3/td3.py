@@ -66,7 +66,7 @@ def learn(
     buffer_size: arg.BufferSize = 1_000_000,
     batch_size: arg.BatchSize = 256,
     train_freq: arg.TrainFreq = 1,
-    learning_starts: arg.LearningStarts = 1000,
+    learning_starts: arg.RandomSteps = 1000,
     gamma: arg.Gamma = 0.99,
     tau: arg.TargetRate = 0.005,
     n_step: arg.NStep = 1,
