@@ -17,6 +17,7 @@ def evaluate_run(
         bool, "whether to act deterministically: take the most likely or best actions"
     ] = False,
     seed: arg.Seed = None,
+    precision: arg.ActingPrecision = None,
     json: Annotated[bool, "whether to print one JSON object"] = False,
     alg: arg.ForeignAlgorithm = None,
     env: arg.ForeignEnv = None,
@@ -28,7 +29,7 @@ def evaluate_run(
     check_results(episodes, "episodes")
     trained_env = find_env(path, env)
     code = dict(alg=alg, network=network, values=values, reward=reward)
-    model = load_given(path, **code, seed=seed)
+    model = load_given(path, **code, seed=seed, precision=precision)
     with trained_env.make(min(num_env, episodes), seed) as vec_env:
         model.check_spaces(vec_env)
         found = summary(evaluate(model, vec_env, episodes, deterministic))

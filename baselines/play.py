@@ -32,6 +32,7 @@ def play_run(
         bool, "whether to act deterministically: take the most likely or best actions"
     ] = False,
     seed: arg.Seed = None,
+    precision: arg.ActingPrecision = None,
     alg: arg.ForeignAlgorithm = None,
     env: arg.ForeignEnv = None,
     network: arg.ForeignNetwork = None,
@@ -45,7 +46,7 @@ def play_run(
     else:
         check_video(video)
     code = dict(alg=alg, network=network, values=values, reward=reward)
-    model = load_given(path, **code, seed=seed)
+    model = load_given(path, **code, seed=seed, precision=precision)
     render_mode = "human" if video is None else "rgb_array"
     with trained_env.make(1, seed, render_mode) as vec_env:
         model.check_spaces(vec_env)

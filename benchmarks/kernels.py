@@ -1,6 +1,6 @@
 """Measures the parts of an update, and other ways to compute them.
 
-``python -m benchmarks.kernels`` prints two tables of milliseconds, medians of
+``python -m benchmarks.kernels`` prints versions and two tables of milliseconds, medians of
 interleaved calls. The first has, for several batch sizes: a whole update of the Nature
 network on A2C's loss, in each precision and with other optimisers; acting; the first
 convolution, also on blocks of 4 x 4 pixels; the gradient of the largest dense layer's
@@ -19,7 +19,8 @@ from gymnasium import spaces
 from keras import ops
 
 from baselines.a2c.a2c import a2c_loss
-from baselines.common import backend
+from baselines.common import backend, cli
+from baselines.common.config import versions
 from baselines.common.model import build_network
 from baselines.common.optimizers import Adam, RMSprop
 from baselines.common.policies import Policy
@@ -216,7 +217,15 @@ def print_products(batch, rng) -> None:
     print(markdown([f"{batch} frames", "GFLOP", *columns], rows), end="")
 
 
-def main():
+def main(argv=None):
+    """Measures, and prints the tables below the versions that they depend on."""
+    parser = cli.OneLineErrorParser(
+        prog="python -m benchmarks.kernels", description=__doc__
+    )
+    with cli.one_line_errors():
+        parser.parse_args(sys.argv[1:] if argv is None else argv)
+    print(*(f"{name} {version}" for name, version in versions().items()), sep="\n")
+    print()
     rng = np.random.default_rng(0)
     columns = {}
     for batch in BATCHES:

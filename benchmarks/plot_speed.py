@@ -34,7 +34,7 @@ def main():
     loops = [1e3 / statistics.median(found["loop"]) for found in rates]
     left.plot(loops, range(len(algorithms)), "k|", ms=20, label="the loop")
     left.invert_yaxis()
-    left.set(xlabel="milliseconds an agent step")
+    left.set(xlabel="milliseconds per agent step")
     left.legend()
     by_num_env = read("num_env")["num_env"]
     numbers = [int(n) for n in by_num_env]
@@ -43,7 +43,7 @@ def main():
         values = [found[part] for found in by_num_env.values()]
         right.plot(numbers, values, style, marker=".", label=label)
     right.set_xscale("log", base=2)
-    right.set(xlabel="environments of a2c", ylabel="agent steps/s", ylim=0)
+    right.set(xlabel="number of environments (a2c)", ylabel="agent steps/s", ylim=0)
     right.set_xticks(numbers, [str(n) for n in numbers])
     right.grid(alpha=0.3)
     right.legend()

@@ -26,14 +26,13 @@ from baselines import logger
 from baselines.common import arguments as arg
 from baselines.common import cli, mpi
 from baselines.common.config import versions
-from baselines.common.envs.make import build_env, make_vec_env
 from baselines.common.errors import MissingDependency, UserValueError
 from baselines.common.parsing import parse
 from baselines.common.saving.files import check_writable
 from benchmarks.options import parse_options
 from benchmarks.rates import Clock, rate_of_env
 from benchmarks.tables import markdown
-from benchmarks.throughput import TOTAL_TIMESTEPS, replaced
+from benchmarks.throughput import TOTAL_TIMESTEPS, make_env, replaced
 
 NUM_ENV = 1, 2, 4, 8, 16, 32, 64, 128, 256
 WORKERS = 1, 2, 4, 8, 16
@@ -77,9 +76,10 @@ def rates_with(num_env, options, others) -> dict:
     return rates | {"serial limit": figures["serial_limit"][0]}
 
 
-def rate_with_workers(num_workers, options) -> float:
+def rate_with_workers(num_workers, options, others) -> float:
     """Returns agent steps/s of 16 environments alone."""
-    with make_vec_env(options.env, num_env=16, seed=0, num_workers=num_workers) as env:
+    settings = parse([f"--alg={options.alg}", f"--env={options.env}", *others])
+    with make_env(settings, num_env=16, seed=0, num_workers=num_workers) as env:
         return rate_of_env(env, options.seconds)
 
 
@@ -132,9 +132,7 @@ def measure_rank(argv, seconds) -> dict:
         tempfile.TemporaryDirectory() as folder,
         logger.scoped_configure(folder, []),
         replaced(mpi, "mean", mean),
-        build_env(
-            settings.spec, settings.env_type, num_env=settings.num_env, seed=0
-        ) as env,
+        make_env(settings, seed=0) as env,
     ):
         arguments = settings.learn_arguments | {"total_timesteps": TOTAL_TIMESTEPS}
         settings.learn(
@@ -185,7 +183,7 @@ def report(figures) -> str:
             ]
             for n, x in by_ranks.items()
         ]
-        header = ["ranks", "loop", "bytes an exchange", "ms an exchange"]
+        header = ["ranks", "loop", "bytes per exchange", "ms per exchange"]
         tables.append(markdown(header, rows))
         size = max(x["exchange_bytes"] for x in by_ranks.values())
         rows = [
@@ -196,7 +194,7 @@ def report(figures) -> str:
             ]
             for r, bits in NETWORKS
         ]
-        header = ["ranks", "Gbit/s", "ms an exchange, by the formula"]
+        header = ["ranks", "Gbit/s", "ms per exchange, by the formula"]
         tables.append(markdown(header, rows))
     return "\n".join(tables)
 
@@ -226,7 +224,7 @@ def main(argv=None):
         # Ranks first, as they fail without MPI; each figure is saved once it is known.
         for kind, measure, numbers in (
             ("ranks", lambda n: rates_with_ranks(n, options, others), options.ranks),
-            ("workers", lambda n: rate_with_workers(n, options), options.workers),
+            ("workers", lambda n: rate_with_workers(n, options, others), options.workers),
             ("num_env", lambda n: rates_with(n, options, others), options.num_env),
         ):
             for n in numbers:

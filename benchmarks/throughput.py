@@ -44,16 +44,24 @@ from benchmarks.options import parse_options
 from benchmarks.peers import find_peers
 from benchmarks.rates import Clock, rate_of_env
 
+PEER_PACKAGES = "torch", "stable-baselines3", "sbx-rl"
 TOTAL_TIMESTEPS = int(1e9)  # of learn(), which is stopped when time is up
 NOT_MEASURED = {  # arguments of baselines.run that have no effect here
     f"--{name}"
     for name in (
+        "eval_env",
+        "eval_episodes",
+        "eval_interval",
         "load_path",
         "log_path",
         "num_timesteps",
         "play",
         "resume",
         "save_path",
+        "save_video_interval",
+        "save_video_length",
+        "stop_at",
+        "worker_timeout",
     )
 }
 
@@ -110,6 +118,19 @@ class RememberedVecEnv(VecEnvWrapper):
         return self.steps[self.count % len(self.steps)]
 
 
+def make_env(settings, **changes):
+    """Returns the VecEnv of ``Settings``; ``changes`` are arguments of its own."""
+    arguments = dict(
+        num_env=settings.num_env,
+        seed=settings.seed,
+        reward_scale=settings.reward_scale,
+        normalize_rewards=settings.normalize_rewards,
+        gamestate=settings.gamestate,
+        on_worker_failure=settings.on_worker_failure,
+    )
+    return build_env(settings.spec, settings.env_type, **arguments | changes)
+
+
 class Bench:
     """An algorithm in an environment, with the settings of a command line.
 
@@ -146,17 +167,7 @@ class Bench:
             self.learn_arguments.get(name, 0)
             for name in ("learning_starts", "replay_start")
         )
-        self.env = build_env(
-            settings.spec,
-            settings.env_type,
-            num_env=settings.num_env,
-            seed=settings.seed,
-            log_dir=logger.get_dir(),
-            reward_scale=settings.reward_scale,
-            normalize_rewards=settings.normalize_rewards,
-            gamestate=settings.gamestate,
-            on_worker_failure=settings.on_worker_failure,
-        )
+        self.env = make_env(settings, log_dir=logger.get_dir())
         self.remembered = RememberedVecEnv(self.env)
         self.model = self._learn(self.remembered, lambda *_: True)
 
@@ -453,7 +464,7 @@ def main(argv=None):
             figures |= {
                 "command": f"{program} {shlex.join(argv)}",
                 "cores": available_cores(),
-                "versions": versions(),
+                "versions": versions(*PEER_PACKAGES),
                 "settings": bench.learn_arguments,
             }
             with open(options.json, "w") as file:

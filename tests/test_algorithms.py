@@ -364,9 +364,11 @@ def test_training_in_bfloat16_is_that_of_float32(learn, small, env_id, tmp_path)
         assert {variable.dtype for variable in model.variables} == {"float32"}
         weights.append(read_weights(model))
     float32, bfloat16 = rows
-    assert bfloat16 == pytest.approx(float32, rel=0.02, abs=0.02, nan_ok=True)
-    losses = [name for name in float32 if "loss" in name]
-    assert losses and any(bfloat16[name] != float32[name] for name in losses)
+    assert bfloat16 == pytest.approx(float32, rel=0.02, abs=0.005, nan_ok=True)
+    losses = {name: value for name, value in float32.items() if "loss" in name}
+    assert any(bfloat16[name] != value for name, value in losses.items())
+    # Some loss is large enough to be compared at all.
+    assert any(abs(value) > 0.05 for value in losses.values())
     kernels = [name for name in initial if name.endswith("kernel")]
     for name in kernels:
         changes = [(tensors[name] - initial[name]).ravel() for tensors in weights]

@@ -36,6 +36,12 @@ def test_operations_of_products():
         function()
 
 
+def test_unknown_words_are_refused(capsys):
+    with pytest.raises(SystemExit):
+        kernels.main(["--batches=16"])
+    assert "unknown argument --batches" in capsys.readouterr().err
+
+
 def test_functions_are_timed_in_turn():
     calls = []
     times = kernels.medians({x: lambda x=x: calls.append(x) for x in "ab"})

@@ -71,6 +71,9 @@ def test_auto_asks_the_processor(tmp_path, monkeypatch, flags, expected):
     assert machine.processor(tmp_path / "cpuinfo").split()[1:] == instructions
     monkeypatch.setattr(machine, "cpu_has_bfloat16", lambda: found)
     monkeypatch.setattr(backend, "gpu_has_bfloat16", lambda: None)
+    monkeypatch.setenv("TF_ENABLE_ONEDNN_OPTS", "0")
+    assert choose_precision("auto") == "float32"
+    monkeypatch.delenv("TF_ENABLE_ONEDNN_OPTS")
     assert choose_precision("auto") == ("bfloat16" if expected else "float32")
     monkeypatch.setattr(backend, "gpu_has_bfloat16", lambda: not expected)
     assert choose_precision("auto") == ("float32" if expected else "bfloat16")

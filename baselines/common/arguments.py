@@ -316,6 +316,10 @@ ForeignValues = Annotated[
 ForeignReward = Annotated[
     str | None, "reward of your own that it was trained with, module:function"
 ]
+ActingPrecision = Annotated[
+    Literal["float32", "bfloat16", "auto"] | None,
+    "number format of the networks' layers (default: as in training)",
+]
 
 # Shared by off-policy algorithms.
 BufferSize = Annotated[Count, "transitions in the replay memory"]

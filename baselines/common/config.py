@@ -195,12 +195,16 @@ def resume_command(folder, config) -> str:
     return launcher() + shlex.join([sys.executable, *words])
 
 
-def versions() -> dict:
-    """Returns the versions, and the processor, that a result may depend on."""
+def versions(*packages) -> dict:
+    """Returns the versions, and the processor, that a result may depend on.
+
+    Args:
+        packages: names of further packages.
+    """
     found = {"python": platform.python_version(), "commit": commit()}
     found |= {"platform": platform.platform(), "processor": machine.processor()}
     found["baselines"] = baselines.__version__
-    for name in VERSIONS_OF:
+    for name in (*VERSIONS_OF, *packages):
         try:
             found[name] = metadata.version(name)
         except metadata.PackageNotFoundError:

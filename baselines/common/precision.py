@@ -17,9 +17,11 @@ def choose_precision(precision) -> str:
 
 
 def has_bfloat16() -> bool:
-    """Whether the GPU (or the CPU if there is none) supports bfloat16 natively."""
+    """Whether networks use bfloat16 of the GPU, or of the CPU if there is none."""
     found = backend.gpu_has_bfloat16()
-    return machine.cpu_has_bfloat16() if found is None else found
+    if found is None:
+        return machine.cpu_has_bfloat16() and backend.uses_cpu_bfloat16()
+    return found
 
 
 @contextlib.contextmanager

@@ -184,7 +184,7 @@ class Run:
         if bfloat16 and not precision.has_bfloat16():
             logger.warn(
                 "precision is bfloat16, which is slower than float32 here: neither a "
-                "processor nor a GPU that computes in it was found"
+                "GPU nor a processor (with oneDNN) that computes in it was found"
             )
 
     def begin(self) -> None:

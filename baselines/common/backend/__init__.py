@@ -13,6 +13,7 @@ framework, all with these functions:
     norm(tensor)                        Euclidean norm of all numbers
     to_device(array)                    a copy of a NumPy array on the device
     gpu_has_bfloat16()                  whether the GPU has it; None without a GPU
+    uses_cpu_bfloat16()                 whether it may use a processor's bfloat16
 
 ``variables`` are all Keras variables that the function reads or writes; for
 ``value_and_grad``, those to differentiate with respect to.
@@ -44,6 +45,7 @@ from baselines.common.backend.tensorflow import (
     rmsprop_step,
     scan,
     to_device,
+    uses_cpu_bfloat16,
     value_and_grad,
     watched_gradients,
 )
@@ -56,6 +58,7 @@ __all__ = [
     "rmsprop_step",
     "scan",
     "to_device",
+    "uses_cpu_bfloat16",
     "value_and_grad",
     "watched_gradients",
 ]

@@ -1,5 +1,7 @@
 """TensorFlow under Keras."""
 
+import os
+
 import keras
 import tensorflow as tf
 
@@ -245,3 +247,8 @@ def gpu_has_bfloat16():
         return None
     details = tf.config.experimental.get_device_details(gpus[0])
     return details.get("compute_capability", (0, 0)) >= (8, 0)
+
+
+def uses_cpu_bfloat16():
+    """Returns whether TensorFlow uses a processor's bfloat16: by oneDNN only."""
+    return os.environ.get("TF_ENABLE_ONEDNN_OPTS", "1").lower() not in ("0", "false")
