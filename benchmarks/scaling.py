@@ -223,12 +223,12 @@ def main(argv=None):
         figures |= {"num_env": {}, "workers": {}, "ranks": {}}
         # Ranks first, as they fail without MPI; each figure is saved once it is known.
         for kind, measure, numbers in (
-            ("ranks", lambda n: rates_with_ranks(n, options, others), options.ranks),
-            ("workers", lambda n: rate_with_workers(n, options, others), options.workers),
-            ("num_env", lambda n: rates_with(n, options, others), options.num_env),
+            ("ranks", rates_with_ranks, options.ranks),
+            ("workers", rate_with_workers, options.workers),
+            ("num_env", rates_with, options.num_env),
         ):
             for n in numbers:
-                figures[kind][n] = measure(n)
+                figures[kind][n] = measure(n, options, others)
                 if options.json:
                     with open(options.json, "w") as file:
                         json.dump(figures, file, indent=2)
