@@ -1,11 +1,12 @@
 """Measures the parts of an update, and other ways to compute them.
 
 ``python -m benchmarks.kernels`` prints two tables of milliseconds, medians of
-interleaved calls, below the versions that they depend on. The first has, for several batch sizes: a whole update of the Nature
-network on A2C's loss, in each precision and with other optimisers; acting; the first
-convolution, also on blocks of 4 x 4 pixels; the gradient of the largest dense layer's
-input, also with the product transposed. The second has each product in an update of 256
-frames, in both precisions, and the product of two large matrices for comparison.
+interleaved calls, below the versions that they depend on. The first has, for several
+batch sizes: a whole update of the Nature network on A2C's loss, in each precision and
+with other optimisers; acting; the first convolution, also on blocks of 4 x 4 pixels;
+the gradient of the largest dense layer's input, also with the product transposed. The
+second has each product in an update of 256 frames, in both precisions, and the product
+of two large matrices for comparison.
 """
 
 import statistics
