@@ -61,14 +61,14 @@ MUJOCO_1M = (  # tasks of OpenAI Baselines' benchmark
     "Reacher",
     "Swimmer",
 )
-SYSTEMS = {  # as in Maksim Lapan's study, with dqn's preset
+SYSTEMS = {  # as in Maksim Lapan's study, with dqn's preset and rainbow's learning rate
     "dqn": "--alg=dqn",
     "n_step": "--alg=dqn --n_step=3",
     "double": "--alg=dqn --double_q",
     "noisy": "--alg=dqn --noisy",
     "prioritized": "--alg=dqn --prioritized_replay",
     "dueling": "--alg=dqn --dueling --hiddens=[256]",
-    "categorical": "--alg=dqn --values=categorical",
+    "categorical": "--alg=dqn --values=categorical --v_min=-5 --v_max=5",
     "rainbow": "--alg=rainbow",
 }
 
@@ -92,6 +92,7 @@ def studies() -> list:
             if seed and system not in ("dqn", "rainbow"):
                 continue
             command = f"{arguments} {PONG} --num_timesteps=6e5 --seed={seed}"
+            command += " --lr=2.5e-4 --precision=bfloat16"
             found.append(Study(f"systems/{system}_seed_{seed}", command, None, 18.0))
     fast = f"--alg=dqn {PONG} --num_timesteps=1e6 --n_step=3 --double_q=True"
     fast += " --lr=2.5e-4 --exploration_fraction=0.05"
