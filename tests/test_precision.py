@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from baselines import logger
+from baselines import evaluate, logger, run
 from baselines.a2c import learn
 from baselines.common import backend, machine, precision
 from baselines.common.errors import UserValueError
@@ -117,3 +117,22 @@ def test_run_in_auto_is_not_resumed_in_another_precision(tmp_path, monkeypatch):
     monkeypatch.setattr(precision, "has_bfloat16", lambda: False)
     with pytest.raises(UserValueError, match="precision"):
         train(total_timesteps=20, resume=str(tmp_path))
+
+
+@pytest.mark.parametrize("given", [None, "float32"])
+def test_model_is_evaluated_in_its_own_precision_or_another(
+    tmp_path, monkeypatch, given
+):
+    monkeypatch.setattr(precision, "has_bfloat16", lambda: True)
+    command = "--alg=a2c --env=CartPole-v1 --num_timesteps=10 --precision=bfloat16"
+    run.main([*command.split(), f"--log_path={tmp_path}"])
+    loaded = []
+
+    def load(*args, original=evaluate.load_given, **arguments):
+        loaded.append(original(*args, **arguments))
+        return loaded[-1]
+
+    monkeypatch.setattr(evaluate, "load_given", load)
+    evaluate.evaluate_run(str(tmp_path), episodes=1, precision=given)
+    features = loaded[0].parts["network"](np.zeros((1, 4), np.float32))
+    assert features.dtype == (given or "bfloat16")

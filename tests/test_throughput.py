@@ -206,6 +206,7 @@ def test_own_float32_is_measured_beside_bfloat16(capsys):
         (["--alg=a2c", "--seconds=0"], "seconds has to be above 0"),
         (["--alg=a2c", "--repeats=0"], "repeats has to be at least 1"),
         (["--alg=a2c", "--log_path=x"], "--log_path has no effect"),
+        (["--alg=a2c", "--stop_at=3"], "--stop_at has no effect"),
     ],
 )
 def test_mistake_gives_one_line(capfd, arguments, words):
