@@ -70,7 +70,8 @@ SYSTEMS = {  # as in Maksim Lapan's study, with dqn's preset and rainbow's learn
     "dueling": "--alg=dqn --dueling --hiddens=[256]",
     "categorical": "--alg=dqn --values=categorical --v_min=-5 --v_max=5",
     "rainbow": "--alg=rainbow",
-    # As a control: the paper's range of returns.
+    # As controls: longer returns, and the paper's range of returns.
+    "rainbow_5_steps": "--alg=rainbow --n_step=5",
     "rainbow_wide": "--alg=rainbow --v_min=-10 --v_max=10",
 }
 
