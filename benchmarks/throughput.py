@@ -49,7 +49,6 @@ TOTAL_TIMESTEPS = int(1e9)  # of learn(), which is stopped when time is up
 NOT_MEASURED = {  # arguments of baselines.run that have no effect here
     f"--{name}"
     for name in (
-        "eval_env",
         "eval_episodes",
         "eval_interval",
         "load_path",

@@ -271,30 +271,39 @@ def test_evaluations_say_how_many_episodes_succeed():
     assert "success_rate" not in summary([result("perhaps")])
 
 
-def success(bits, replay_k, **settings):
-    """Returns the fraction of the last 100 episodes in which dqn reached the goal."""
+def success_rate(learn, env, **settings):
+    """Returns the fraction of the last 100 episodes that reached the goal."""
     runs = []
     with logger.scoped_configure(None, []):
         learn(
-            env=make_vec_env(
-                "toy_envs:BitFlips-v0", num_env=8, seed=0, env_kwargs={"bits": bits}
-            ),
+            env=env,
             network="mlp",
-            num_layers=1,
-            num_hidden=256,
             activation="relu",
-            hiddens=[],
             gamma=0.98,
             batch_size=128,
-            train_freq=4,
-            exploration_fraction=0.2,
-            checkpoint_freq=0,
-            replay_k=replay_k,
             seed=0,
             on_update=runs.append,
             **settings,
         )
     return runs[-1].episodes.columns()["success_rate"]
+
+
+def success(bits, replay_k, **settings):
+    """Returns dqn's success rate with a number of bits."""
+    return success_rate(
+        learn,
+        make_vec_env(
+            "toy_envs:BitFlips-v0", num_env=8, seed=0, env_kwargs={"bits": bits}
+        ),
+        num_layers=1,
+        num_hidden=256,
+        hiddens=[],
+        train_freq=4,
+        exploration_fraction=0.2,
+        checkpoint_freq=0,
+        replay_k=replay_k,
+        **settings,
+    )
 
 
 def test_dqn_flips_bits_with_hindsight_and_not_without():
@@ -311,25 +320,17 @@ def test_dqn_flips_15_bits_with_hindsight_and_not_without():
 
 
 def reaches(learn, replay_k, **settings):
-    """Returns the fraction of the last 100 episodes that end at the goal."""
-    runs = []
-    with logger.scoped_configure(None, []):
-        learn(
-            env=make_vec_env("toy_envs:PointReach-v0", num_env=4, seed=0),
-            network="mlp",
-            num_layers=2,
-            num_hidden=64,
-            activation="relu",
-            total_timesteps=4000,
-            batch_size=128,
-            tau=0.01,
-            gamma=0.98,
-            replay_k=replay_k,
-            seed=0,
-            on_update=runs.append,
-            **settings,
-        )
-    return runs[-1].episodes.columns()["success_rate"]
+    """Returns the success rate of an algorithm for continuous actions."""
+    return success_rate(
+        learn,
+        make_vec_env("toy_envs:PointReach-v0", num_env=4, seed=0),
+        num_layers=2,
+        num_hidden=64,
+        total_timesteps=4000,
+        tau=0.01,
+        replay_k=replay_k,
+        **settings,
+    )
 
 
 def test_ddpg_reaches_goals_with_hindsight_and_not_without():

@@ -75,6 +75,18 @@ def whole(tmp_path_factory):
     return folder
 
 
+def check_exact_resume(arguments, *updates):
+    """Compares a run with one that is killed after so many updates, and resumed."""
+    run.main(f"{arguments} --log_path=whole".split())
+    words = f"{arguments} --log_path=cut".split()
+    for number in updates:
+        with killed_after(number):
+            run.main(words)
+        words = ["--resume=cut"]
+    run.main(words)
+    assert results("cut") == results("whole")
+
+
 def command(arguments):
     return [sys.executable, "-m", "baselines.run", *arguments.split()]
 
@@ -100,11 +112,7 @@ def test_interrupted_ppo2_goes_on_as_if_it_had_not_been(settings):
     arguments = f"--alg=ppo2 --env={settings} --num_env=2 --nsteps=25 "
     arguments += "--nminibatches=2 --noptepochs=2 --num_timesteps=2000 --seed=1 "
     arguments += "--log_interval=3 --checkpoint_interval=200"
-    run.main(f"{arguments} --log_path=whole".split())
-    with killed_after(23):
-        run.main(f"{arguments} --log_path=cut".split())
-    run.main(["--resume=cut"])
-    assert results("cut") == results("whole")
+    check_exact_resume(arguments, 23)
 
 
 @pytest.mark.parametrize(
@@ -127,13 +135,7 @@ def test_interrupted_dqn_goes_on_as_if_it_had_not_been(alg, env, settings, monke
     arguments = f"--alg={alg} --env={env} --num_env=2 --num_timesteps=1200 "
     arguments += f"--seed=1 --buffer_size=400 --learning_starts=300 {settings} "
     arguments += "--hiddens=[32] --print_freq=5 --checkpoint_interval=200"
-    run.main(f"{arguments} --log_path=whole".split())
-    with killed_after(350):
-        run.main(f"{arguments} --log_path=cut".split())
-    with killed_after(130):
-        run.main(["--resume=cut"])
-    run.main(["--resume=cut"])
-    assert results("cut") == results("whole")
+    check_exact_resume(arguments, 350, 130)
 
 
 @pytest.mark.parametrize(
@@ -160,11 +162,7 @@ def test_interrupted_continuous_control_goes_on(alg, env, settings, monkeypatch)
     arguments += f"--network=mlp --num_hidden=16 --buffer_size=400 {settings} "
     arguments += "--learning_starts=300 --batch_size=32 --print_freq=1 "
     arguments += "--checkpoint_interval=200"
-    run.main(f"{arguments} --log_path=whole".split())
-    with killed_after(350):
-        run.main(f"{arguments} --log_path=cut".split())
-    run.main(["--resume=cut"])
-    assert results("cut") == results("whole")
+    check_exact_resume(arguments, 350)
 
 
 def test_interrupted_acer_goes_on_as_if_it_had_not_been(monkeypatch):
@@ -173,11 +171,7 @@ def test_interrupted_acer_goes_on_as_if_it_had_not_been(monkeypatch):
     arguments = "--alg=acer --env=CartPole-v1 --num_env=2 --num_timesteps=1200 "
     arguments += "--seed=1 --nsteps=10 --buffer_size=400 --replay_start=200 "
     arguments += "--replay_ratio=1 --log_interval=5 --checkpoint_interval=100"
-    run.main(f"{arguments} --log_path=whole".split())
-    with killed_after(43):
-        run.main(f"{arguments} --log_path=cut".split())
-    run.main(["--resume=cut"])
-    assert results("cut") == results("whole")
+    check_exact_resume(arguments, 43)
 
 
 def test_segments_of_a_replay_memory_stay_while_a_manifest_names_them(monkeypatch):
@@ -235,11 +229,7 @@ gym.register("Parts-v0", entry_point=Parts)
 
 def test_interrupted_run_with_observations_in_parts_goes_on():
     arguments = CARTPOLE.replace("CartPole-v1", "Parts-v0")
-    run.main(f"{arguments} --log_path=whole".split())
-    with killed_after(77):
-        run.main(f"{arguments} --log_path=cut".split())
-    run.main(["--resume=cut"])
-    assert results("cut") == results("whole")
+    check_exact_resume(arguments, 77)
 
 
 def test_run_that_has_not_trained_yet_goes_on():
@@ -261,11 +251,7 @@ def test_interrupted_retro_game_goes_on_as_if_it_had_not_been():
     arguments = "--alg=ppo2 --env=Airstriker-Genesis-v0 --network=cnn_small "
     arguments += "--num_env=2 --nsteps=60 --num_timesteps=1440 --seed=1 "
     arguments += "--log_interval=3 --checkpoint_interval=600"
-    run.main(f"{arguments} --log_path=whole".split())
-    with killed_after(11):
-        run.main(f"{arguments} --log_path=cut".split())
-    run.main(["--resume=cut"])
-    assert results("cut") == results("whole")
+    check_exact_resume(arguments, 11)
     assert all(len(rows) > 1 for rows in results("whole")[1].values())
 
 

@@ -263,14 +263,9 @@ class BitFlips(gym.Env):
 
 
 class PointReach(gym.Env):
-    """A point on a square that moves to a goal; a step away from it costs 1.
+    """A point on a square that moves to a goal; a step away from it costs 1."""
 
-    Args:
-        max_steps: steps after which an episode is cut short.
-    """
-
-    def __init__(self, max_steps=20):
-        self.max_steps = max_steps
+    def __init__(self):
         self.action_space = spaces.Box(-1, 1, (2,), np.float32)
         keys = "observation", "achieved_goal", "desired_goal"
         self.observation_space = spaces.Dict(
@@ -292,7 +287,7 @@ class PointReach(gym.Env):
         self.t += 1
         reward = float(self.compute_reward(self.point, self.goal, {}))
         info = {"is_success": reward == 0}
-        return self._obs(), reward, False, self.t == self.max_steps, info
+        return self._obs(), reward, False, self.t == 20, info
 
     def compute_reward(self, achieved_goal, desired_goal, info):
         distances = np.linalg.norm(achieved_goal - desired_goal, axis=-1)

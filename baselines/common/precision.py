@@ -17,7 +17,7 @@ def choose_precision(precision) -> str:
 
 
 def has_bfloat16() -> bool:
-    """Whether networks use bfloat16 of the GPU, or of the CPU if there is none."""
+    """Whether the GPU, or the CPU if there is none, computes in bfloat16 here."""
     found = backend.gpu_has_bfloat16()
     if found is None:
         return machine.cpu_has_bfloat16() and backend.uses_cpu_bfloat16()
