@@ -164,6 +164,7 @@ def test_package_that_is_missing_is_named(name, monkeypatch):
 
 WANDB = """
 import sys
+import time
 import numpy as np
 from baselines import logger
 
@@ -178,6 +179,7 @@ frames = [np.full((20, 30, 3), shade, np.uint8) for shade in (10, 90, 250)]
 logger.write_video("game", frames, 5, 40)
 state = logger.get_state()
 logger.close()
+time.sleep(1)  # wandb names a run's folder by the second in which it starts
 logger.configure("log", ["wandb"])
 logger.set_state(state)
 logger.logkvs({"total_timesteps": 80, "loss": 0.25})
