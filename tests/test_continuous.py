@@ -14,6 +14,7 @@ from baselines.common.distributions import Deterministic
 from baselines.common.envs import make_vec_env
 from baselines.common.errors import UserTypeError, UserValueError
 from baselines.common.evaluation import evaluate
+from baselines.common.off_policy import check_returns, return_limits
 from baselines.common.saving.states import DamagedState
 from baselines.common.vec_env import DummyVecEnv
 from baselines.ddpg.ddpg import ddpg_targets
@@ -24,6 +25,22 @@ BOX = spaces.Box(np.float32([-1, -2]), np.float32([1, 6]))
 VECTOR = spaces.Box(-10, 10, (3,), np.float32)
 RETURNS = np.float32([1.0, 2.0])
 DISCOUNTS = np.float32([0.5, 0.0])  # The second transition is an episode's last.
+
+
+def test_limits_of_returns():
+    assert return_limits(False, 0.9) == (-np.inf, np.inf)
+    assert return_limits(True, 1.0) == (-np.inf, 0)
+    low, high = limits = return_limits(True, 0.98)
+    np.testing.assert_allclose([low, high], [-50, 0])
+    check_returns(np.float32([[-1, 0], [-50, -2]]), limits)
+    for wrong in 0.5, -50.5:
+        with pytest.raises(UserValueError, match=f"-1 to 0; .* sum is {wrong}"):
+            check_returns(np.float32([[-1, wrong]]), limits)
+
+
+def test_clipping_positive_rewards_is_refused():
+    with pytest.raises(UserValueError, match="clip_return is for rewards from -1 to 0"):
+        ddpg.learn(DummyVecEnv([Pushed]), "mlp", clip_return=True, total_timesteps=200)
 
 
 @pytest.fixture(autouse=True)
@@ -44,7 +61,10 @@ def make_noise(text, num_env=2, **arguments):
 
 def test_targets():
     np.testing.assert_allclose(
-        ddpg_targets(np.float32([3, 4]), RETURNS, DISCOUNTS), [2.5, 2.0]
+        ddpg_targets(np.float32([3, 4]), RETURNS, DISCOUNTS, (-9, 9)), [2.5, 2.0]
+    )
+    np.testing.assert_allclose(
+        ddpg_targets(np.float32([3, 4]), RETURNS, DISCOUNTS, (-1, 2.25)), [2.25, 2.0]
     )
     values = np.float32([[3, 4], [1, 5]])  # of two critics
     np.testing.assert_allclose(td3_targets(values, RETURNS, DISCOUNTS), [1.5, 2.0])

@@ -222,6 +222,10 @@ GradientNorm = Annotated[
     Positive | None,
     "maximum global norm of the gradient; None for no limit",
 ]
+EachGradientNorm = Annotated[
+    Positive | None,
+    "maximum norm of each variable's gradient; None for no limit",
+]
 AdamEpsilon = Annotated[Positive, "epsilon of Adam, added to the denominator"]
 ValueNetwork = Annotated[
     Literal["shared", "copy"],
@@ -349,6 +353,11 @@ ReplayK = Annotated[
     "for goal environments: transitions relabelled with a goal that was achieved later "
     "in their episode, per transition with its own goal (Andrychowicz et al. 2017); 0 "
     "for none",
+]
+ClipReturn = Annotated[
+    bool,
+    "whether to clip targets to the returns of rewards from -1 to 0, which lie between "
+    "-1 / (1 - gamma) and 0 (Andrychowicz et al. 2017)",
 ]
 PrintFreq = Annotated[Count, MayChange, "episodes between rows of the log"]
 CheckpointFreq = Annotated[

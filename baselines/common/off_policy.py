@@ -224,6 +224,29 @@ def old_names(run) -> dict:
     return {"t": run.num_timesteps, "episode_rewards": [*returns, 0.0]}
 
 
+def return_limits(clip_return, gamma) -> tuple:
+    """Returns the lowest and the highest target that is possible.
+
+    Args:
+        clip_return: whether rewards lie between -1 and 0; otherwise all are possible.
+        gamma: discount factor.
+    """
+    if not clip_return:
+        return -np.inf, np.inf
+    return (-1 / (1 - gamma) if gamma < 1 else -np.inf), 0.0
+
+
+def check_returns(returns, limits) -> None:
+    """Raises UserValueError unless all returns are within limits."""
+    low, high = limits
+    for value in returns.min(), returns.max():
+        if not low - 1e-3 <= value <= high + 1e-3:
+            raise UserValueError(
+                "clip_return is for rewards from -1 to 0; received rewards whose "
+                f"discounted sum is {value:.4g}"
+            )
+
+
 class LastMetrics:
     """The metrics of the last update, saved so that rows after resuming have them."""
 

@@ -16,8 +16,10 @@ from baselines.common.distributions import Deterministic
 from baselines.common.off_policy import (
     LastMetrics,
     Player,
+    check_returns,
     first_steps,
     make_memory,
+    return_limits,
     warn_if_no_row,
     warn_if_untrained,
 )
@@ -25,17 +27,18 @@ from baselines.common.optimizers import Adam
 from baselines.common.updates import Step, make_update, move_towards
 
 
-def ddpg_targets(values, returns, discounts):
+def ddpg_targets(values, returns, discounts, limits):
     """Returns the targets of the action values, [B], as constants.
 
-    R + γ^n Q(s', π(s')). Algorithm 1.
+    R + γ^n Q(s', π(s')), clipped to limits. Algorithm 1.
 
     Args:
         values: [B] Q(s', π(s')) of the target networks
         returns: [B] R, the discounted rewards of n steps
         discounts: [B] γ^n, 0 where the episode has ended
+        limits: the lowest and the highest target
     """
-    return ops.stop_gradient(returns + discounts * values)
+    return ops.stop_gradient(ops.clip(returns + discounts * values, *limits))
 
 
 @algorithm(actions=[spaces.Box])
@@ -46,10 +49,8 @@ def learn(
     network: arg.Network,
     seed: arg.Seed = None,
     total_timesteps: arg.Timesteps = 1_000_000,
-    actor_lr: Annotated[arg.NonNegative, "learning rate of Adam for the policy"] = 1e-4,
-    critic_lr: Annotated[
-        arg.NonNegative, "learning rate of Adam for the critic"
-    ] = 1e-3,
+    actor_lr: Annotated[arg.NonNegative, "learning rate of the policy's Adam"] = 1e-4,
+    critic_lr: Annotated[arg.NonNegative, "learning rate of the critic's Adam"] = 1e-3,
     nb_rollout_steps: Annotated[
         arg.Count,
         "agent steps, over all environments, between blocks of optimiser steps",
@@ -68,10 +69,7 @@ def learn(
         "weight of an L2 penalty on actions, in half widths of their range, in the "
         "policy's loss",
     ] = 0.0,
-    clip_norm: Annotated[
-        arg.Positive | None,
-        "maximum norm of each variable's gradient; None for no limit",
-    ] = None,
+    clip_norm: arg.EachGradientNorm = None,
     buffer_size: arg.BufferSize = 1_000_000,
     batch_size: arg.BatchSize = 64,
     learning_starts: arg.RandomSteps = 0,
@@ -80,6 +78,7 @@ def learn(
     n_step: arg.NStep = 1,
     prioritized_replay: arg.PrioritizedReplay = False,
     replay_k: arg.ReplayK = 0,
+    clip_return: arg.ClipReturn = False,
     normalize_observations: arg.NormalizeObservations = False,
     normalize_returns: Annotated[
         bool,
@@ -94,6 +93,7 @@ def learn(
     The environments step while the optimiser trains on what the memory holds so far.
     """
     pi = Deterministic(env.action_space)
+    limits = return_limits(clip_return, gamma)
     model, target = (
         ActorCritic(
             env.observation_space,
@@ -113,7 +113,7 @@ def learn(
     def critic_loss(batch):
         next_actions = pi.mode(target.policy(batch.next_obs))
         next_values = target.values(batch.next_obs, next_actions)[0]
-        targets = ddpg_targets(next_values, batch.returns, batch.discounts)
+        targets = ddpg_targets(next_values, batch.returns, batch.discounts, limits)
         errors = model.values(batch.obs, batch.actions)[0] - targets
         errors = errors / model.deviation_of_returns
         loss = ops.mean(batch.weights * ops.square(errors))
@@ -155,6 +155,7 @@ def learn(
             player.step_async()
             if blocks := run.due(nb_rollout_steps, after=untrained_until):
                 batches = memory.sample(blocks * nb_train_steps, batch_size)
+                check_returns(batches.returns, limits)
                 metrics = update(None, batches)
                 memory.update_priorities(batches.indices, metrics.pop("priorities"))
                 model.observe_returns(metrics.pop("targets"), target)

@@ -15,5 +15,8 @@ def gymnasium_robotics():
 
 
 def small():
-    # The environments of the contract tests have no goals, and some have images.
-    return dict(defaults.small(), replay_k=0, normalize_observations=False)
+    # The environments of the contract tests have no goals, positive rewards, and some
+    # have images.
+    return dict(
+        defaults.small(), replay_k=0, clip_return=False, normalize_observations=False
+    )

@@ -13,6 +13,7 @@ from baselines.ddpg import ddpg
 learn = preset(
     ddpg.learn,
     replay_k=4,
+    clip_return=True,
     normalize_observations=True,
     actor_lr=1e-3,
     critic_lr=1e-3,
