@@ -1,5 +1,7 @@
 """Hindsight: goals of memories and environments, by hand, and what dqn learns."""
 
+from types import SimpleNamespace
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -218,7 +220,8 @@ def test_either_priorities_or_goals():
 def test_robots_have_goals():
     pytest.importorskip("gymnasium_robotics")
     with make_vec_env("FetchReach-v4", num_env=2, num_workers=2, seed=0) as env:
-        memory = make_memory(env, 200, 0, replay_k=ALWAYS, n_step=1, gamma=0.9)
+        run = SimpleNamespace(env=env, seed=0, total_timesteps=120)
+        memory = make_memory(run, 200, replay_k=ALWAYS, n_step=1, gamma=0.9)
         player = Player(env, None, memory, random_steps=120, seed=0)
         for _ in range(60):
             player.step_async()
