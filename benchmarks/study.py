@@ -71,6 +71,7 @@ SYSTEMS = {  # as in Maksim Lapan's study, with dqn's preset and rainbow's learn
     "categorical": "--alg=dqn --values=categorical --v_min=-5 --v_max=5",
     "rainbow": "--alg=rainbow",
     # As controls: longer returns, and the paper's range of returns.
+    "rainbow_4_steps": "--alg=rainbow --n_step=4",
     "rainbow_5_steps": "--alg=rainbow --n_step=5",
     "rainbow_wide": "--alg=rainbow --v_min=-10 --v_max=10",
 }
@@ -97,6 +98,9 @@ def studies() -> list:
             command = f"{arguments} {PONG} --num_timesteps=6e5 --seed={seed}"
             command += " --lr=2.5e-4 --precision=bfloat16"
             found.append(Study(f"systems/{system}_seed_{seed}", command, None, 18.0))
+    command = f"--alg=rainbow {PONG} --num_timesteps=4e5 --n_step=4 --seed=0"
+    command += " --lr=linear:3e-4 --precision=bfloat16"
+    found.append(Study("systems/rainbow_4_steps_falling_seed_0", command))
     fast = f"--alg=dqn {PONG} --num_timesteps=1e6 --n_step=3 --double_q=True"
     fast += " --lr=2.5e-4 --exploration_fraction=0.05"
     for precision in ("bfloat16", "float32"):
