@@ -30,16 +30,16 @@ DISCOUNTS = np.float32([0.5, 0.0])  # The second transition is an episode's last
 def test_limits_of_returns():
     assert return_limits(False, 0.9) == (-np.inf, np.inf)
     assert return_limits(True, 1.0) == (-np.inf, 0)
-    low, high = limits = return_limits(True, 0.98)
-    np.testing.assert_allclose([low, high], [-50, 0])
-    check_returns(np.float32([[-1, 0], [-50, -2]]), limits)
-    for wrong in 0.5, -50.5:
-        with pytest.raises(UserValueError, match=f"-1 to 0; .* sum is {wrong}"):
-            check_returns(np.float32([[-1, wrong]]), limits)
+    np.testing.assert_allclose(return_limits(True, 0.98), [-50, 0])
 
 
-def test_clipping_positive_rewards_is_refused():
-    with pytest.raises(UserValueError, match="clip_return is for rewards from -1 to 0"):
+def test_rewards_that_clip_return_is_not_for_are_refused():
+    check_returns(np.float32([[-1, 0], [-0.5, -1]]), 0.5, n_step=1)
+    check_returns(np.float32([[-1, -1.75]]), 0.5, n_step=3)
+    for wrong, n_step in (0.5, 1), (-1.25, 1), (0.5, 3), (-2.0, 3):
+        with pytest.raises(UserValueError, match=f"from -1 to 0, received {wrong:.4g}"):
+            check_returns(np.float32([[-1, wrong]]), 0.5, n_step)
+    with pytest.raises(UserValueError, match="clip_return needs rewards from -1 to 0"):
         ddpg.learn(DummyVecEnv([Pushed]), "mlp", clip_return=True, total_timesteps=200)
 
 
@@ -53,6 +53,31 @@ class Pushed(CounterEnv):
     """A CounterEnv with continuous actions."""
 
     action_space = BOX
+
+
+class Unrewarded(Pushed):
+    def step(self, action):
+        obs, _, terminated, truncated, info = super().step(action)
+        return obs, 0.0, terminated, truncated, info
+
+
+def test_learn_clips_targets():
+    """Rewards are 0, and with this seed an untrained critic expects more."""
+
+    def first_loss(clip_return):
+        found = []
+
+        def callback(variables, _):
+            losses = variables["last_metrics"].values.get("critic_loss", ())
+            found.extend(map(float, losses))
+
+        env = DummyVecEnv([Unrewarded] * 4)
+        settings = dict(nb_rollout_steps=40, nb_train_steps=1, seed=2)
+        settings |= dict(total_timesteps=80, clip_return=clip_return)
+        ddpg.learn(env, "mlp", callback=callback, **settings)
+        return found[0]
+
+    assert first_loss(True) == first_loss(True) != first_loss(False)
 
 
 def make_noise(text, num_env=2, **arguments):

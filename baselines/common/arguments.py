@@ -222,7 +222,7 @@ GradientNorm = Annotated[
     Positive | None,
     "maximum global norm of the gradient; None for no limit",
 ]
-EachGradientNorm = Annotated[
+VariableGradientNorm = Annotated[
     Positive | None,
     "maximum norm of each variable's gradient; None for no limit",
 ]

@@ -236,14 +236,21 @@ def return_limits(clip_return, gamma) -> tuple:
     return (-1 / (1 - gamma) if gamma < 1 else -np.inf), 0.0
 
 
-def check_returns(returns, limits) -> None:
-    """Raises UserValueError unless all returns are within limits."""
-    low, high = limits
+def check_returns(returns, gamma, n_step) -> None:
+    """Raises UserValueError unless returns can come of rewards between -1 and 0.
+
+    Args:
+        returns: discounted sums of up to ``n_step`` rewards.
+        gamma: discount factor.
+        n_step: most rewards in a sum.
+    """
+    lowest = -sum(gamma**k for k in range(n_step))
     for value in returns.min(), returns.max():
-        if not low - 1e-3 <= value <= high + 1e-3:
+        if not lowest - 1e-3 <= value <= 1e-3:
             raise UserValueError(
-                "clip_return is for rewards from -1 to 0; received rewards whose "
-                f"discounted sum is {value:.4g}"
+                f"clip_return needs rewards from -1 to 0, received {value:.4g}"
+                f"{f' as the sum of up to {n_step}' if n_step > 1 else ''}; with "
+                "clip_return=False, they may have any size"
             )
 
 

@@ -49,8 +49,8 @@ def learn(
     network: arg.Network,
     seed: arg.Seed = None,
     total_timesteps: arg.Timesteps = 1_000_000,
-    actor_lr: Annotated[arg.NonNegative, "learning rate of the policy's Adam"] = 1e-4,
-    critic_lr: Annotated[arg.NonNegative, "learning rate of the critic's Adam"] = 1e-3,
+    actor_lr: Annotated[arg.NonNegative, "learning rate of Adam for the policy"] = 1e-4,
+    critic_lr: Annotated[arg.NonNegative, "learning rate of Adam, for critics"] = 1e-3,
     nb_rollout_steps: Annotated[
         arg.Count,
         "agent steps, over all environments, between blocks of optimiser steps",
@@ -69,7 +69,7 @@ def learn(
         "weight of an L2 penalty on actions, in half widths of their range, in the "
         "policy's loss",
     ] = 0.0,
-    clip_norm: arg.EachGradientNorm = None,
+    clip_norm: arg.VariableGradientNorm = None,
     buffer_size: arg.BufferSize = 1_000_000,
     batch_size: arg.BatchSize = 64,
     learning_starts: arg.RandomSteps = 0,
@@ -155,7 +155,8 @@ def learn(
             player.step_async()
             if blocks := run.due(nb_rollout_steps, after=untrained_until):
                 batches = memory.sample(blocks * nb_train_steps, batch_size)
-                check_returns(batches.returns, limits)
+                if clip_return:
+                    check_returns(batches.returns, gamma, n_step)
                 metrics = update(None, batches)
                 memory.update_priorities(batches.indices, metrics.pop("priorities"))
                 model.observe_returns(metrics.pop("targets"), target)

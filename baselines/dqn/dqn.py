@@ -111,7 +111,7 @@ def learn(
         arg.Count,
         "agent steps between updates of the target network",
     ] = 500,
-    max_grad_norm: arg.EachGradientNorm = 10.0,
+    max_grad_norm: arg.VariableGradientNorm = 10.0,
     adam_epsilon: Annotated[arg.NonNegative, "epsilon of Adam"] = 1e-8,
     hiddens: Annotated[
         list[arg.Units],
