@@ -111,7 +111,7 @@ def test_adversary_tells_actions_apart(space):
     acs = np.stack([x for x in acs if np.any(x != action)][:200])
     expert = Expert(obs, np.stack([action] * len(obs)), None, None)
     adversary = Adversary(BOX, space, expert, hidden_size=32, c_e=0.0, seed=0)
-    for _ in range(20):
+    for _ in range(40):
         metrics = adversary.train(obs, acs, steps=4, stepsize=3e-3)
     assert metrics["expert_acc"] > 0.95 and metrics["generator_acc"] > 0.95
     rewards = adversary.rewards(obs, acs), adversary.rewards(obs, expert.acs)
