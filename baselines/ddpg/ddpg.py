@@ -50,7 +50,7 @@ def learn(
     seed: arg.Seed = None,
     total_timesteps: arg.Timesteps = 1_000_000,
     actor_lr: Annotated[arg.NonNegative, "learning rate of Adam for the policy"] = 1e-4,
-    critic_lr: Annotated[arg.NonNegative, "learning rate of Adam, for critics"] = 1e-3,
+    critic_lr: Annotated[arg.NonNegative, "learning rate of Adam for critics"] = 1e-3,
     nb_rollout_steps: Annotated[
         arg.Count,
         "agent steps, over all environments, between blocks of optimiser steps",

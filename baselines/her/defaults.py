@@ -15,8 +15,8 @@ def gymnasium_robotics():
 
 
 def small():
-    # The environments of the contract tests have no goals, positive rewards, and some
-    # have images.
+    # In the contract tests, environments have no goals, rewards are positive, and some
+    # observations are images.
     return dict(
         defaults.small(), replay_k=0, clip_return=False, normalize_observations=False
     )
