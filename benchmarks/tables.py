@@ -13,9 +13,9 @@ between lines such as
 It has a row for each run whose folder matches one of the patterns, and a column for the
 first mean return above each of the numbers. With ``beside trpo_mpi`` in place of
 ``above`` and the numbers, it has a row for each task of the runs, with all their seeds
-and with the results that OpenAI Baselines published for that algorithm. A pattern that
-ends in .csv names a file of single games (columns system and return) instead of
-folders; one that ends in .txt names the outputs of ``benchmarks.faults``.
+and with what others have published for that algorithm (``published_mujoco1m.csv``). A
+pattern that ends in .csv names a file of single games (columns system and return)
+instead of folders; one that ends in .txt names the outputs of ``benchmarks.faults``.
 """
 
 import csv
@@ -36,7 +36,7 @@ from benchmarks.faults import make_table
 RESULTS = Path(__file__).parents[1] / "results"
 MARKED = re.compile(
     r"(<!-- table: (?P<patterns>.+?)"
-    r"(?: above (?P<limits>[-\d. ]+)| beside (?P<original>\w+))? -->\n)"
+    r"(?: above (?P<limits>[-\d. ]+)| beside (?P<published>\w+))? -->\n)"
     r"(?:(?!<!-- table:).)*?(?P<end><!-- end -->)",
     re.DOTALL,
 )
@@ -168,19 +168,19 @@ def table_of_runs(patterns, limits, results) -> str:
     return markdown(header, rows)
 
 
-def table_of_tasks(patterns, original, results) -> str:
+def table_of_tasks(patterns, published, results) -> str:
     """Returns a table with a row for each task of the runs that match a pattern.
 
     Args:
         patterns: patterns of folders that contain ``games.csv.gz``.
-        original: an algorithm of OpenAI Baselines, as in ``original_mujoco1m.csv``.
+        published: the algorithm in ``published_mujoco1m.csv`` whose results are shown
+            as well, in a column for each source.
         results: the folder that patterns are relative to.
     """
-    published = {
-        row["env"]: row["mean"]
-        for row in read_rows(results / "original_mujoco1m.csv")
-        if row["alg"] == original
-    }
+    sources = {}
+    for row in read_rows(results / "published_mujoco1m.csv"):
+        if row["alg"] == published:
+            sources.setdefault(row["source"], {})[row["env"]] = row["mean"]
     runs = {}
     for pattern in patterns:
         for path in sorted(results.glob(f"{pattern}/games.csv.gz")):
@@ -200,12 +200,13 @@ def table_of_tasks(patterns, original, results) -> str:
         ]
         row.append(", ".join(f"{x:.1f}" for x in means))
         row.append(", ".join(filter(None, map(last_evaluation, folders))))
-        rows.append([*row, published.get(env.rpartition("-")[0], "")])
+        task = env.rpartition("-")[0]
+        rows.append([*row, *(means.get(task, "") for means in sources.values())])
     header = ["Task", "Seeds", "Mean ± std", "Of each seed", "Best actions"]
     if not any(row[4] for row in rows):
         for row in [header, *rows]:
             del row[4]
-    return markdown([*header, "OpenAI Baselines"], rows)
+    return markdown([*header, *sources], rows)
 
 
 def last_returns(folder, count=100) -> list:
@@ -260,8 +261,8 @@ def fill_in(text, results) -> str:
             if not outputs:
                 raise UserValueError(f"nothing in {results} matches {patterns[0]!r}")
             body = make_table(outputs)
-        elif match["original"]:
-            body = table_of_tasks(patterns, match["original"], results)
+        elif match["published"]:
+            body = table_of_tasks(patterns, match["published"], results)
         else:
             limits = (match["limits"] or "").split()
             body = table_of_runs(patterns, limits, results)

@@ -120,8 +120,9 @@ def test_games_are_counted_by_what_played_them(results):
 
 
 def test_runs_of_a_task_are_one_row_beside_what_was_published(results):
-    (results / "original_mujoco1m.csv").write_text(
-        "alg,env,mean\nppo2,Hopper,9.5\ntrpo_mpi,Hopper,8.5\n"
+    published = "A,ppo2,Hopper,9.5", "A,trpo_mpi,Hopper,8.5", "B,trpo_mpi,Swimmer,1"
+    (results / "published_mujoco1m.csv").write_text(
+        "\n".join(["source,alg,env,mean", *published, ""])
     )
     for seed, last in ((0, 1), (1, 4)):
         folder = make_log(results / f"hopper_{seed}")
@@ -134,14 +135,14 @@ def test_runs_of_a_task_are_one_row_beside_what_was_published(results):
     text = "<!-- table: hopper_* beside trpo_mpi -->\n<!-- end -->"
     # Returns of 1, 3, 4 and 6, each 50 times.
     assert tables.fill_in(text, results).splitlines()[2:5] == [
-        "| Task | Seeds | Mean ± std | Of each seed | OpenAI Baselines |",
-        "| --- | --- | --- | --- | --- |",
-        "| Hopper-v4 | 2 | 3.5 ± 1.8 | 2.0, 5.0 | 8.5 |",
+        "| Task | Seeds | Mean ± std | Of each seed | A | B |",
+        "| --- | --- | --- | --- | --- | --- |",
+        "| Hopper-v4 | 2 | 3.5 ± 1.8 | 2.0, 5.0 | 8.5 |  |",
     ]
     rows = "total_timesteps,eval_eprewmean\n1,5\n2,\n3,8.25\n4,\n"
     (results / "hopper_1" / "progress.csv").write_text(rows)
     assert tables.fill_in(text, results).splitlines()[4] == (
-        "| Hopper-v4 | 2 | 3.5 ± 1.8 | 2.0, 5.0 | 8.2 | 8.5 |"
+        "| Hopper-v4 | 2 | 3.5 ± 1.8 | 2.0, 5.0 | 8.2 | 8.5 |  |"
     )
 
 
