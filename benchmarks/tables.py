@@ -181,6 +181,8 @@ def table_of_tasks(patterns, published, results) -> str:
     for row in read_rows(results / "published_mujoco1m.csv"):
         if row["alg"] == published:
             sources.setdefault(row["source"], {})[row["env"]] = row["mean"]
+    if not sources:
+        raise UserValueError(f"published_mujoco1m.csv has no results of {published}")
     runs = {}
     for pattern in patterns:
         for path in sorted(results.glob(f"{pattern}/games.csv.gz")):

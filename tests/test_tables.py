@@ -144,6 +144,8 @@ def test_runs_of_a_task_are_one_row_beside_what_was_published(results):
     assert tables.fill_in(text, results).splitlines()[4] == (
         "| Hopper-v4 | 2 | 3.5 ± 1.8 | 2.0, 5.0 | 8.2 | 8.5 |  |"
     )
+    with pytest.raises(UserValueError, match="has no results of sac"):
+        tables.fill_in(text.replace("trpo_mpi", "sac"), results)
 
 
 @pytest.mark.parametrize(
