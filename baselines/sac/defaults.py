@@ -23,7 +23,7 @@ def box2d():
 
 
 def classic_control():
-    # The same, with fewer random actions: episodes of Pendulum have 200 steps.
+    # The same, with fewer random actions: 1000 are five episodes of Pendulum.
     return dict(mujoco(), learning_starts=1000)
 
 

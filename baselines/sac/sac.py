@@ -61,8 +61,8 @@ def learn(
     target_entropy: Annotated[
         float | None,
         arg.NeedsNo("ent_coef"),
-        "entropy in nats that a learned temperature aims at; None for minus the "
-        "number of actions, measured in half widths of their ranges",
+        "entropy in nats that a learned temperature aims at; None for the sum of "
+        "log(half width) - 1 over the actions: -1 for each between -1 and 1",
     ] = None,
     buffer_size: arg.BufferSize = 1_000_000,
     batch_size: arg.BatchSize = 256,
