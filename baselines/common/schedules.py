@@ -5,7 +5,6 @@ The classes at the end are those of OpenAI Baselines, whose values depend on the
 
 import itertools
 import math
-from numbers import Real
 
 from baselines.common.errors import UserValueError, shown, suggest
 
@@ -56,7 +55,7 @@ def make_schedule(value, of_numbers="constant", name="the schedule"):
         UserValueError: if it is none of these.
     """
     if callable(value):
-        return value
+        return lambda progress: check_result(value(progress), progress, name)
     schedule, colon, start = str(value).rpartition(":")
     if not colon:
         schedule = of_numbers
@@ -66,8 +65,8 @@ def make_schedule(value, of_numbers="constant", name="the schedule"):
         start = math.nan
     if not start >= 0 or math.isinf(start):
         raise UserValueError(
-            f"{name} has to be a number of at least 0, or a schedule as linear:2.5e-4, "
-            f"received {shown(value)}"
+            f"{name} has to be a number of at least 0, or a schedule such as "
+            f"linear:2.5e-4, received {shown(value)}"
         )
     if schedule not in SCHEDULES:
         raise UserValueError(
@@ -76,6 +75,24 @@ def make_schedule(value, of_numbers="constant", name="the schedule"):
         )
     factor = SCHEDULES[schedule]
     return lambda progress: start * factor(progress)
+
+
+def check_result(result, progress, name) -> float:
+    """Returns what a schedule of the user's returned, if it is a number.
+
+    Raises:
+        UserValueError: unless it is finite and at least 0.
+    """
+    try:
+        number = float(result)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not 0 <= number < math.inf:
+        raise UserValueError(
+            f"{name} has to return a number of at least 0, returned {shown(result)} "
+            f"for {progress:.6g}, the fraction of training that is done"
+        )
+    return number
 
 
 def check_schedule(value, name) -> None:
@@ -91,10 +108,15 @@ def check_lrschedule(lr, lrschedule, *defaults) -> None:
         lrschedule: name of the schedule for a plain number.
         defaults: the names that ``lrschedule`` has by default.
     """
-    if lrschedule not in defaults and not isinstance(lr, Real):
+    if lrschedule not in defaults and has_schedule(lr):
         raise UserValueError(
             f"lr {lr!r} has a schedule of its own; leave out lrschedule {lrschedule!r}"
         )
+
+
+def has_schedule(value) -> bool:
+    """Whether a value for ``make_schedule`` is more than a number."""
+    return callable(value) or ":" in str(value)
 
 
 class ConstantSchedule:

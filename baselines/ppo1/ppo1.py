@@ -8,7 +8,7 @@ from baselines.common.algorithm import algorithm
 from baselines.common.errors import UserValueError
 from baselines.common.machine import check_memory
 from baselines.common.policies import Policy
-from baselines.common.schedules import make_schedule
+from baselines.common.schedules import has_schedule, make_schedule
 from baselines.ppo2 import ppo2
 
 
@@ -47,6 +47,11 @@ def learn(
     callback: arg.Callback = None,
 ) -> Policy:
     """Trains a policy by PPO and returns it."""
+    if schedule != "constant" and all(map(has_schedule, [optim_stepsize, clip_param])):
+        raise UserValueError(
+            "optim_stepsize and clip_param have schedules of their own; leave out "
+            f"schedule {schedule!r}"
+        )
     nsteps = math.ceil(timesteps_per_actorbatch / env.num_envs)
     num_samples = env.num_envs * nsteps
     # For a model that is only loaded, the environments do not matter.

@@ -141,6 +141,11 @@ def learn(
             f"the number of minibatches has to divide {num_samples} ({samples}), "
             f"received {nminibatches}"
         )
+    if total_timesteps and env.num_envs * nsteps == nminibatches:
+        raise UserValueError(
+            f"{nminibatches} minibatches of an update have one sample each, whose "
+            "normalised advantage is 0; give more samples or fewer minibatches"
+        )
     what = f"an update of {noptepochs:,} epochs of {num_samples:,} samples"
     check_memory(what, 16 * noptepochs * num_samples, "noptepochs or nsteps")
     optimizer = Adam(epsilon=adam_epsilon, global_clipnorm=max_grad_norm)
