@@ -227,7 +227,7 @@ class Target:
         The arguments that ``learn()`` would get are checked.
         """
         from baselines import run
-        from baselines.common.declarations import check_arguments
+        from baselines.common.checked_arguments import check_arguments
         from baselines.common.parsing import parse
 
         settings = parse([f"--resume={self.folder}"])

@@ -36,7 +36,7 @@ def collectives():
     np.testing.assert_array_equal(mpi.mean([1.0, 4.0 * mpi.rank]), [1, 2])
     assert mpi.mean(np.float32([mpi.rank])).dtype == np.float32
     assert mpi.broadcast(7 + mpi.rank) == 7
-    assert mpi.any_rank(mpi.rank == 1) and not mpi.any_rank(False)
+    assert mpi.gather(mpi.rank == 1) == [rank == 1 for rank in range(mpi.size)]
     assert mpi.own_seed(5) == 5 + 10_000 * mpi.rank
     with logger.scoped_configure():  # a new folder, which has the time in its name
         assert len(set(mpi.gather(logger.get_dir()))) == 1

@@ -5,20 +5,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Literal
 
+import keras
 import numpy as np
 import pytest
 from annotated_types import MultipleOf
 from numpy.typing import ArrayLike
 
-from baselines import dqn, sac
+from baselines import dqn, sac, trpo
 from baselines.common import arguments as arg
 from baselines.common import cli
-from baselines.common.declarations import (
-    check_arguments,
-    declared_arguments,
-    describe_arguments,
-)
+from baselines.common.checked_arguments import check_arguments
+from baselines.common.declarations import declared_arguments, describe_arguments
 from baselines.common.errors import UserTypeError, UserValueError, suggest_name
+from baselines.common.schedules import make_schedule
 
 
 def example(
@@ -104,6 +103,14 @@ def test_schedules_that_are_none(value):
         check_arguments(example, {"rate": value})
 
 
+@pytest.mark.parametrize("result", [None, -1.0, float("nan"), float("inf"), "fast"])
+def test_schedules_of_the_user_return_numbers(result):
+    rate = make_schedule(lambda progress: result, name="lr")
+    with pytest.raises(UserValueError, match="lr has to return a number .* for 0.25"):
+        rate(0.25)
+    assert make_schedule(lambda progress: np.float32(progress))(0.25) == 0.25
+
+
 def test_arguments_of_a_part_are_taken_checked_and_recorded():
     arguments = check_arguments(example, {"num_layers": 1, "num_hidden": 3})
     network = arguments.values["network"]()
@@ -122,10 +129,28 @@ def test_arguments_of_a_part_are_taken_checked_and_recorded():
 
 def test_a_function_can_be_a_part():
     def small(width: int = 4):
-        return ("network", width)
+        return keras.layers.Dense(width)
 
     arguments = check_arguments(example, {"network": small, "width": 6})
-    assert arguments.values["network"]() == ("network", 6)
+    assert arguments.values["network"]().units == 6
+
+
+def test_a_network_is_a_function_that_returns_a_layer():
+    layer = keras.layers.Dense(4)
+    with pytest.raises(UserTypeError, match="function that returns a new one .*built"):
+        check_arguments(example, {"network": layer})
+    arguments = check_arguments(example, {"network": lambda: None})
+    with pytest.raises(UserTypeError, match="return an object with trainable_variab"):
+        arguments.values["network"]()
+
+
+def test_a_reward_takes_run_and_policy_by_position():
+    def bounded(run, policy, most: float = 1.0):
+        """Returns nothing."""
+
+    given = {"env": None, "network": "mlp", "reward": bounded}
+    with pytest.raises(UserTypeError, match=r"put a / behind them, \(run, policy, /\)"):
+        check_arguments(trpo.learn, given)
 
 
 def test_what_must_be_the_same_after_resuming():
@@ -141,10 +166,10 @@ def test_tuples_are_as_a_checkpoint_has_them():
 
 def test_a_network_may_take_any_keyword():
     def anything(**keywords):
-        return keywords
+        return keras.layers.Dense(keywords["depth"])
 
     arguments = check_arguments(example, {"network": anything, "depth": 3})
-    assert arguments.values["network"]() == {"depth": 3}
+    assert arguments.values["network"]().units == 3
 
 
 def test_a_network_must_not_take_an_argument_of_learn():

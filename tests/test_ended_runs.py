@@ -154,6 +154,15 @@ def test_the_command_that_is_named_continues_the_run(capfd):
     assert "at 30 of 400 agent steps" in ended.stdout
 
 
+def test_a_mistake_before_any_checkpoint_is_not_to_be_continued(capfd):
+    small = "--num_env=1 --learning_starts=10 --nb_rollout_steps=10 --batch_size=8"
+    words = f"--alg=ddpg --env=Pendulum-v1 --clip_return --log_path=log {small}"
+    with pytest.raises(SystemExit, match="2"):
+        run.main([*words.split(), "--num_timesteps=400"])
+    assert "clip_return needs rewards from -1 to 0" in capfd.readouterr().err
+    assert "continue with" not in Path("log", "log.txt").read_text()
+
+
 def test_a_stopped_worker_ends_the_run_with_one_line(capfd):
     limits = "--worker_timeout=5", "--on_worker_failure=raise"
     assert started("Stops", "--num_env=2", "--checkpoint_interval=10", *limits) == 2

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import baselines
-from baselines.common.declarations import NOT_IN_FILE
+from baselines.common.checked_arguments import NOT_IN_FILE
 from baselines.common.errors import UserFileError, UserValueError
 from baselines.common.saving.files import replace_file
 from baselines.common.saving.json_values import parse_json

@@ -288,10 +288,13 @@ def test_interrupted_run_goes_on_as_if_it_had_not_been(capsys):
     assert losses[0::2] == losses[1::2] and len(set(losses)) == 3
     returns = [float(r) for _, r, _ in read_episodes("whole")]
     assert float(rows[-1]["eprewmean"]) == pytest.approx(np.mean(returns[-100:]))
-    # Without the expert, models play; with another, no run goes on.
+    # The same file may be elsewhere; with another, no run goes on.
+    Path("expert.npz").rename("moved.npz")
+    run.main(["--resume=whole", "--num_timesteps=640", "--expert_path=moved.npz"])
+    assert read_rows("whole")[: len(rows)] == rows
     write_balancing_expert(episodes=2, steps=40)
     with pytest.raises(SystemExit, match="2"):
-        run.main(["--resume=whole", "--num_timesteps=640"])
+        run.main(["--resume=whole", "--num_timesteps=1280"])
     assert "the expert data are not those" in capsys.readouterr().err
     Path("expert.npz").unlink()
     action, _ = baselines.load("whole").predict(np.zeros(4, np.float32))

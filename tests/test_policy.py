@@ -15,7 +15,7 @@ from white_images import Peak, on_white_images, white_image_env
 from baselines.a2c import learn
 from baselines.common import backend
 from baselines.common.arguments import NETWORK, Network
-from baselines.common.declarations import check_arguments
+from baselines.common.checked_arguments import check_arguments
 from baselines.common.errors import UserFileError, UserTypeError, UserValueError
 from baselines.common.models import cnn, lnlstm, mlp
 from baselines.common.policies import Policy

@@ -7,8 +7,9 @@ from conftest import skipped_if_refused, slow
 from toy_envs import RandomEnv
 
 import baselines
-from baselines import logger
+from baselines import dqn, logger
 from baselines.common.arguments import NETWORK
+from baselines.common.errors import UserValueError
 from baselines.common.vec_env import DummyVecEnv
 
 IMAGES = gym.spaces.Box(0, 255, (36, 36, 2), np.uint8)
@@ -56,3 +57,20 @@ def test_loaded_model_acts_as_the_saved_one(
         for found, array in zip(play(loaded, observations, deterministic), expected):
             np.testing.assert_array_equal(found, array)
         assert expected[1].std() > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "trained", "now"),
+    [("activation", "tanh", "relu"), ("v_min", -10.0, -5.0)],
+)
+def test_a_model_is_not_loaded_as_another_of_the_same_shapes(
+    name, trained, now, tmp_path
+):
+    words = dict(network="mlp", values="categorical", total_timesteps=0)
+    words["env"] = gym.make("CartPole-v1")
+    dqn.learn(**words, **{name: trained}).save(tmp_path / "model")
+    words["load_path"] = tmp_path / "model"
+    expected = f"was saved with {name} {trained!r}, but this run has {now!r}"
+    with pytest.raises(UserValueError, match=expected):
+        dqn.learn(**words, **{name: now})
+    dqn.learn(**words, **{name: trained}, lr=1e-5)

@@ -8,9 +8,9 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 from gymnasium import spaces
 
 from baselines.common.arguments import run_arguments
+from baselines.common.checked_arguments import check_arguments
 from baselines.common.declarations import (
     Argument,
-    check_arguments,
     declared_arguments,
     describe_arguments,
 )
@@ -135,7 +135,7 @@ def by_name(positional, keywords) -> dict:
 
     Raises:
         UserTypeError: if more than ``env`` and ``network`` are given by position, if
-            an argument is given twice, or if text is given as the environment.
+            an argument is given twice, or if the two are in the wrong order.
     """
     given = dict(zip(BY_POSITION, positional))
     if len(positional) > len(given):
@@ -145,10 +145,11 @@ def by_name(positional, keywords) -> dict:
         )
     for name in given.keys() & keywords.keys():
         raise UserTypeError(f"learn() received {name} by position and by keyword")
-    if isinstance(given.get("env"), str):
+    env, network = given.get("env"), given.get("network", "")
+    if isinstance(env, str) and not isinstance(network, str):
         raise UserTypeError(
             "learn() takes the environment first and the network second, received "
-            f"the text {given['env']!r} first"
+            f"the text {env!r} first"
         )
     return given | keywords
 

@@ -8,10 +8,6 @@ what ``help(learn)`` and ``--help`` show. A range is a constraint from the packa
 value and the argument's name. The markers below declare other properties.
 """
 
-import contextlib
-import functools
-import importlib
-import inspect
 import os
 from collections.abc import Callable
 from typing import Annotated, Any, Literal, NamedTuple
@@ -19,15 +15,8 @@ from typing import Annotated, Any, Literal, NamedTuple
 from annotated_types import Ge, Gt, Interval, MaxLen
 
 from baselines.common.action_noise import check_noise
-from baselines.common.errors import (
-    UserError,
-    UserTypeError,
-    UserValueError,
-    first_line,
-    suggest_name,
-)
+from baselines.common.parts import Part
 from baselines.common.schedules import SCHEDULES, check_schedule
-from baselines.common.user_code import import_named
 
 
 class Needs(NamedTuple):
@@ -50,107 +39,16 @@ class WrittenPath:
     """Marks a path that a run writes to."""
 
 
+class ReadPath:
+    """Marks a path that a run reads, which may have moved when the run is resumed."""
+
+
 class Batch:
     """Marks the size of a batch of transitions, all in memory at once."""
 
 
 class Batches:
     """Marks a number of batches, of ``batch_size`` transitions each, drawn together."""
-
-
-class Part(NamedTuple):
-    """Marks an argument that names a function, whose arguments ``learn()`` takes too.
-
-    Args:
-        kind: a word for what the function builds, for messages.
-        module: the module whose functions can be given by name alone.
-        attributes: attributes that the result must have; "or" separates alternatives.
-    """
-
-    kind: str
-    module: str
-    attributes: tuple = ()
-
-    def known(self) -> dict:
-        """Returns the functions that the module defines, by name."""
-        module = importlib.import_module(self.module)
-        return {
-            name: value
-            for name, value in vars(module).items()
-            if inspect.isfunction(value) and value.__module__ == self.module
-        }
-
-    def find(self, value):
-        """Returns the function that ``value`` names, or ``value`` if it is one.
-
-        Raises:
-            UserValueError: if there is no such name, or its module cannot be imported.
-            UserTypeError: if it is neither text nor callable.
-        """
-        if callable(value):
-            return value
-        if not isinstance(value, str):
-            raise UserTypeError(
-                f"{self.kind} has to be a name, 'module:function' or a function, "
-                f"received {value!r}"
-            )
-        module, colon, name = value.rpartition(":")
-        if not colon:
-            known = self.known()
-            if value in known:
-                return known[value]
-            raise UserValueError(
-                f"unknown {self.kind} {value!r}{suggest_name(value, known)} (known: "
-                f"{', '.join(known)}; one of your own: module:function)"
-            )
-        home = import_named(module, f"{self.kind} {value!r}")
-        if not hasattr(home, name):
-            raise UserValueError(
-                f"{self.kind} {value!r}: the module {module!r} has no {name!r}"
-            )
-        found = getattr(home, name)
-        if not callable(found):
-            raise UserTypeError(f"{self.kind} {value!r} is not a function but {found}")
-        return found
-
-
-class Builder:
-    """A ``Part`` with its arguments: each call builds a new one.
-
-    Arguments of the call itself go to the function's positional-only parameters.
-
-    Args:
-        part: the Part.
-        value: name or function, as given to ``learn()``.
-        keywords: arguments of the function.
-    """
-
-    def __init__(self, part, value, keywords):
-        self.kind, self.attributes = part.kind, part.attributes
-        self.value = value
-        self.build = functools.partial(part.find(value), **keywords)
-        self.context = contextlib.nullcontext  # entered while building
-
-    def __repr__(self):
-        return repr(self.value)
-
-    def __call__(self, *given):
-        try:
-            with self.context():
-                built = self.build(*given)
-        except UserError:
-            raise
-        except Exception as error:
-            raise UserValueError(
-                f"the {self.kind} {self} cannot be built: {first_line(error)}"
-            ) from error
-        for names in self.attributes:
-            if not any(hasattr(built, name) for name in names.split(" or ")):
-                raise UserTypeError(
-                    f"the {self.kind} {self} has to return an object with {names}, "
-                    f"returned {built!r:.200}"
-                )
-        return built
 
 
 MOST = 10**15  # limit of any count: a million agent steps a second for thirty years
@@ -178,14 +76,16 @@ Path = str | os.PathLike  # in Python; text on the command line
 Env = Annotated[
     Any, "a VecEnv, a Gymnasium Env, or a Gymnasium VectorEnv with same-step resets"
 ]
-NETWORK = Part("network", "baselines.common.models")
+NETWORK = Part("network", "baselines.common.models", ("trainable_variables",))
 Network = Annotated[
     str | Callable,
     NETWORK,
     "name of a function in common/models.py, module:function, or in Python a function "
     "that returns a Keras layer; its arguments can be given as well",
 ]
-VALUES = Part("values", "baselines.common.values")
+VALUES = Part(
+    "values", "baselines.common.values", ("size", "mean", "targets", "losses")
+)
 Values = Annotated[
     str | Callable,
     VALUES,
@@ -196,6 +96,8 @@ REWARD = Part(
     "reward",
     "baselines.common.rewards",
     ("begin", "__call__", "get_state or variables"),
+    positional=("run", "policy"),
+    in_model=False,
 )
 Reward = Annotated[
     str | Callable,
@@ -336,9 +238,10 @@ TrainFreq = Annotated[Count, "agent steps, over all environments, per optimiser 
 NoiseType = Annotated[
     str,
     check_noise,
-    "noise on actions, such as normal_0.2, ou_0.2 (Ornstein-Uhlenbeck) or none; the "
-    "number is its standard deviation, in half widths of the actions' range, or sigma "
-    "of a process that reaches 1.8 sigma over thousands of steps",
+    "noise on actions: normal_0.2 is independent from step to step, with a standard "
+    "deviation of 0.2 half widths of the actions' range; ou_0.2 is an "
+    "Ornstein-Uhlenbeck process with sigma 0.2, whose standard deviation grows to 0.37 "
+    "half widths; or none",
 ]
 TargetRate = Annotated[
     Fraction,

@@ -7,14 +7,15 @@ import shlex
 from typing import Any, NamedTuple
 
 from baselines.common import mpi
-from baselines.common.arguments import Part
+from baselines.common.checked_arguments import NOT_IN_FILE
 from baselines.common.config import foreign_values, read_config
-from baselines.common.declarations import NOT_IN_FILE, declared_arguments
+from baselines.common.declarations import declared_arguments
 from baselines.common.discovery import find_algorithm, import_learn, list_algorithms
 from baselines.common.envs.make import build_env, make_env
 from baselines.common.envs.registry import GAMES, find_env_type, find_spec
 from baselines.common.envs.spaces import space_from_json
 from baselines.common.errors import UserFileError, UserTypeError, UserValueError
+from baselines.common.parts import Part
 from baselines.common.saving.models import find_model, read_model
 from baselines.common.settings import OWN
 from baselines.common.vec_env.vec_env import VecEnv

@@ -5,7 +5,7 @@ from gymnasium import spaces
 from keras import ops
 
 from baselines.common import mpi
-from baselines.common.arguments import NETWORK, Builder
+from baselines.common.arguments import NETWORK
 from baselines.common.envs.spaces import (
     is_image,
     is_image_of_floats,
@@ -17,7 +17,9 @@ from baselines.common.errors import (
     UserTypeError,
     UserValueError,
     first_line,
+    shown,
 )
+from baselines.common.parts import Builder
 from baselines.common.saving.models import find_model, read_model
 from baselines.common.saving.states import blank, check_like, set_generator
 from baselines.common.saving.tensors import save_tensors, tensors_digest
@@ -153,7 +155,7 @@ class Model:
             if not np.isfinite(value).all():
                 raise DivergedError(
                     f"training has diverged: {name} became NaN or infinite; a smaller "
-                    "lr may help"
+                    "learning rate may help"
                 )
         return {
             "variables": variables,
@@ -201,17 +203,19 @@ class Model:
             checksum = {"sha256": tensors_digest(tensors, self.metadata)}
             save_tensors(path, tensors, self.metadata | checksum)
 
-    def load(self, path) -> None:
+    def load(self, path, arguments=()) -> None:
         """Loads all variables from a file that ``save`` wrote.
 
         Args:
             path: of the file, of a checkpoint, or of a log folder that has either.
+            arguments: arguments that this model is made with, by name, as JSON values.
+                Any of them that is in the file has to have the same value there.
 
         Raises:
             UserFileError: if there is no such file.
             UserValueError: if it is damaged, or was saved by another algorithm,
-                for other spaces, or with another network. Nothing has been
-                changed then.
+                for other spaces, or with another network or other arguments. Nothing
+                has been changed then.
         """
         path = find_model(path)
         tensors, metadata = read_model(path)
@@ -221,6 +225,14 @@ class Model:
                 raise UserValueError(
                     f"{path} was saved with {key} {found:.200}, but this run has "
                     f"{expected}"
+                )
+        stored = metadata.get("arguments")
+        stored = stored if isinstance(stored, dict) else {}
+        for name, value in dict(arguments).items():
+            if stored.get(name, value) != value:
+                raise UserValueError(
+                    f"{path} was saved with {name} {shown(stored[name])}, but this "
+                    f"run has {shown(value)}"
                 )
         expected = {
             name: f"{v.shape} {v.dtype}" for name, v in self.named_variables.items()

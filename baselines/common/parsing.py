@@ -6,12 +6,9 @@ import secrets
 
 from baselines.common import arguments as arg
 from baselines.common import cli, mpi
+from baselines.common.checked_arguments import check_arguments
 from baselines.common.config import make_config
-from baselines.common.declarations import (
-    REQUIRED,
-    check_arguments,
-    declared_arguments,
-)
+from baselines.common.declarations import REQUIRED, declared_arguments
 from baselines.common.discovery import (
     find_algorithm,
     find_defaults,
@@ -79,6 +76,7 @@ def parse(argv) -> Settings:
     known, values, unknown = read_learn(settings, words, defaults)
     if unknown:
         raise cli.unknown_argument(unknown[0], [*OWN, *known])
+    check_rewards(given, values)
     values["load_path"] = settings.load_path
     values["overwrite"] = settings.overwrite
     values["total_timesteps"] = settings.num_timesteps
@@ -191,6 +189,23 @@ def check_names(settings, known, defaults) -> None:
                 f"{place} to a function, but a run's settings are stored as text; name "
                 "it instead, as the command line would"
             )
+
+
+def check_rewards(given, values) -> None:
+    """Raises UserValueError for changes of rewards that are not learned from.
+
+    Args:
+        given: arguments of ``baselines.run`` on the command line, by name.
+        values: all arguments of ``learn()``, by name.
+    """
+    reward = values.get("reward")
+    if reward and getattr(arg.REWARD.find(reward), "replaces_rewards", False):
+        for name, usual in {"reward_scale": 1.0, "normalize_rewards": False}.items():
+            if given.get(name, usual) != usual:
+                raise UserValueError(
+                    f"--{name} would change nothing, as {reward} gives other rewards "
+                    "than the environment's; leave it out"
+                )
 
 
 def print_help(words) -> None:

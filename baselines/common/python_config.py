@@ -3,8 +3,8 @@
 import os
 
 from baselines.common import cli
+from baselines.common.checked_arguments import is_json
 from baselines.common.config import add_start, make_config, read_config
-from baselines.common.declarations import is_json
 from baselines.common.envs.registry import find_env_type
 from baselines.common.settings import OWN, Settings
 

@@ -9,7 +9,7 @@ import os
 import shlex
 
 from baselines.common import cli
-from baselines.common.arguments import Part, WrittenPath
+from baselines.common.arguments import ReadPath, WrittenPath
 from baselines.common.config import (
     add_start,
     command_line,
@@ -21,6 +21,7 @@ from baselines.common.declarations import declared_arguments
 from baselines.common.discovery import find_algorithm, import_learn
 from baselines.common.envs.registry import find_spec
 from baselines.common.errors import UserValueError, printable
+from baselines.common.parts import Part
 from baselines.common.saving.checkpoints import check_ranks, list_manifests
 from baselines.common.settings import OWN, Settings
 
@@ -54,6 +55,11 @@ def parse_resume(given, words, argv) -> Settings:
     known = cli.of_text({name: declared[name] for name in [*parts, *paths]})
     again, words = cli.read(known, words)
     again |= given
+    preset = settings.learn.settings  # of an algorithm that was named
+    own = [name for name in parts if stored.get(name) != preset.get(name)]
+    check_named_again(config, again, argv, own)
+    moved, words = cli.read(files_read(declared, parts, stored), words)
+    settings.learn_arguments |= moved
     allowed = {"resume", "num_timesteps", "alg", "env", "save_path", *known}
     words = [*words, *(f"--{name}" for name in sorted(again.keys() - allowed))]
     if words:
@@ -62,9 +68,6 @@ def parse_resume(given, words, argv) -> Settings:
             f"settings from {os.path.join(folder, 'config.json')}; only "
             "--num_timesteps may change"
         )
-    preset = settings.learn.settings  # of an algorithm that was named
-    own = [name for name in parts if stored.get(name) != preset.get(name)]
-    check_named_again(config, again, argv, own)
     settings.save_path = path_to_write("save_path", stored, again)
     for name in paths:
         settings.learn_arguments[name] = path_to_write(name, stored, again)
@@ -106,6 +109,21 @@ def check_named_again(config, again, argv, names) -> None:
                 "code outside this package; to have it imported, name it again: "
                 f"{command}"
             )
+
+
+def files_read(declared, parts, stored) -> dict:
+    """Returns declarations of the files that a run reads, by name.
+
+    Args:
+        declared: declarations of the arguments of ``learn()``.
+        parts: names of those that are a ``Part``; each may read files as well.
+        stored: settings of the run, by name.
+    """
+    found = {}
+    for name in parts:
+        part = declared[name].marker(Part)
+        found |= declared_arguments(part.find(stored.get(name, declared[name].default)))
+    return {k: x for k, x in (found | declared).items() if ReadPath in x.markers}
 
 
 def path_to_write(name, stored, again):

@@ -1,7 +1,7 @@
 """The rewards to learn from: the environment's, or others made from each rollout.
 
 ``--reward=environment`` calls ``environment()`` and ``--reward=my_module:my_function``
-calls yours, with ``run`` and ``policy`` by position and its own arguments by keyword.
+calls yours, ``def my_function(run, policy, /, ...)``, its own arguments by keyword.
 Such a function returns an object with
 
     begin()
@@ -12,7 +12,9 @@ Such a function returns an object with
     get_state(), set_state(state)
         all that changes, for checkpoints; or ``variables``, if nothing else changes
 
-Episode scores (``eprewmean``) are the environment's own, whichever rewards are used.
+If the function has an attribute ``replaces_rewards`` that is true, arguments that only
+change the environment's rewards are refused. Episode scores (``eprewmean``) are the
+environment's own, whichever rewards are used.
 """
 
 

@@ -25,6 +25,7 @@ from baselines.common.model import check_separate
 from baselines.common.python_config import config_of_call
 from baselines.common.saving.checkpoints import (
     Checkpoints,
+    can_continue,
     find_run_folder,
     name_newest,
 )
@@ -39,7 +40,7 @@ from baselines.common.vec_env.vec_env import is_resumable
 
 NOT_RESUMABLE = (
     "a run in these environments cannot be resumed: their VecEnv or a wrapper has no "
-    "get_state(), or their np_random is no numpy.random.Generator"
+    "get_state(), or their np_random is not a numpy.random.Generator"
 )
 
 
@@ -120,7 +121,7 @@ class Run:
             UserTypeError: if the two share variables.
         """
         if self.load_path is not None:
-            model.load(self.load_path)
+            model.load(self.load_path, self.arguments.of_model_parts)
         if target is not None:
             check_separate(model, target)
             move_towards(target.variables, model.variables, 1)
@@ -249,7 +250,7 @@ class Run:
         folder = self.checkpoints.folder if self.checkpoint_interval else ""
         if isinstance(error, (DivergedError, UserFileError)):
             error.args = (f"{error}; {name_newest(folder)}",)
-        elif folder and error is not None:
+        elif folder and error is not None and can_continue(folder, error):
             number = 0 if isinstance(error, Exception) else self.signals.number
             name = signal.Signals(number).name if number else kind.__name__
             resume = resume_command(logger.get_dir(), logger.get_config())

@@ -126,7 +126,7 @@ def check_finite(metrics, iterations) -> dict:
         if wrong.size:
             raise DivergedError(
                 f"{name} is {wrong[0]} after optimiser step {int(iterations)}; a "
-                "smaller lr may help"
+                "smaller learning rate may help"
             )
     return metrics
 

@@ -27,9 +27,9 @@ from baselines.common.vec_env import clip_actions
 DAMAGE = EOFError, KeyError, MemoryError, OSError, OverflowError, SyntaxError
 DAMAGE += TypeError, ValueError, zipfile.BadZipFile, zlib.error
 PICKLED = (
-    "has pickled objects, as files of OpenAI Baselines may have, and to load those can "
-    "run code; if you trust it, store obs=np.concatenate(obs), acs=np.concatenate(acs) "
-    "and ep_lens=[len(x) for x in obs] in another by np.savez"
+    "has pickled objects, as files of OpenAI Baselines may, and loading them can run "
+    "code; if you trust it, write a new file with np.savez(path, obs=np.concatenate("
+    "obs), acs=np.concatenate(acs), ep_lens=[len(x) for x in obs])"
 )
 
 
@@ -99,7 +99,7 @@ def read_arrays(path) -> dict:
         )
     try:
         if not zipfile.is_zipfile(path):
-            raise ValueError("it is no archive")
+            raise ValueError("it is not an archive")
         with zipfile.ZipFile(path) as archive:
             # A small file can hold large arrays of zeros.
             size = sum(info.file_size for info in archive.infolist())
@@ -141,7 +141,7 @@ def check_transitions(found, observation_space, action_space) -> Expert:
         check_numbers("ep_rets", ep_rets, "iuf")
         if not len(ep_rets) or ep_lens is not None and len(ep_rets) != len(ep_lens):
             raise UserValueError(
-                f"has {len(ep_rets)} returns ep_rets, not one an episode"
+                f"has {len(ep_rets)} returns ep_rets, not one per episode"
             )
     return Expert(obs, clip_actions(acs, action_space), ep_lens, ep_rets)
 

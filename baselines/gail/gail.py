@@ -42,10 +42,12 @@ def adversary(
     policy,
     /,
     expert_path: Annotated[
-        str, ".npz file of expert data, see python -m baselines.gail.record"
+        str,
+        arg.ReadPath,
+        ".npz file of expert data, see python -m baselines.gail.record",
     ],
     traj_limitation: Annotated[
-        arg.Count | None, "number of its episodes to use; None for all"
+        arg.Count | None, "number of the expert's episodes to use; None for all"
     ] = None,
     g_step: Annotated[
         arg.Count, "updates of the policy per training of the adversary"
@@ -102,6 +104,9 @@ def adversary(
         return network.train(obs, acs, d_step, d_stepsize)
 
     return ImitationRewards(policy, network, g_step, begin, train)
+
+
+adversary.replaces_rewards = True
 
 
 class ImitationRewards:

@@ -17,12 +17,7 @@ import re
 
 from baselines import logger
 from baselines.common import mpi
-from baselines.common.errors import (
-    UserError,
-    UserFileError,
-    UserValueError,
-    first_line,
-)
+from baselines.common.errors import UserError, UserFileError, UserValueError, first_line
 from baselines.common.saving.files import (
     file_digest,
     remove_file,
@@ -290,6 +285,11 @@ def name_newest(folder) -> str:
     if manifests := list_manifests(folder):
         return f"the last good checkpoint is {manifests[-1]}"
     return "there is no checkpoint"
+
+
+def can_continue(folder, error) -> bool:
+    """Whether resuming could help: a mistake before any checkpoint is only repeated."""
+    return bool(list_manifests(folder)) or not isinstance(error, UserError)
 
 
 def read_manifest(path) -> dict:

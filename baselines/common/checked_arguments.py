@@ -1,0 +1,153 @@
+"""The arguments of a call to ``learn()`` and of its parts, checked and complete."""
+
+import inspect
+import json
+from typing import NamedTuple
+
+from baselines.common.arguments import ReadPath
+from baselines.common.declarations import REQUIRED, declared_arguments
+from baselines.common.errors import UserTypeError, suggest_name
+from baselines.common.parts import Builder, Part
+
+NOT_IN_FILE = "not in this file"  # cannot be the name of an argument
+
+
+class Arguments(NamedTuple):
+    """The arguments of a call to ``learn()``, checked and complete.
+
+    Attributes:
+        values: values by name, with a Builder in place of each ``Part``.
+        given: all of them, including those of parts, as given or by default.
+        declared: an ``Argument`` for each, by name.
+    """
+
+    values: dict
+    given: dict
+    declared: dict
+
+    @property
+    def fixed(self) -> dict:
+        """What has to stay the same when the run is resumed, as JSON values."""
+        paths = {n for n, x in self.declared.items() if ReadPath in x.markers}
+        return {k: v for k, v in self.stored.items() if k not in paths}
+
+    @property
+    def stored(self) -> dict:
+        """All that may not change, and paths that are read, as JSON values."""
+        plain = {
+            name: value
+            for name, value in self.given.items()
+            if name in self.declared
+            and not self.declared[name].may_change
+            and is_json(value)
+        }
+        # As in a checkpoint, where tuples are lists.
+        return json.loads(json.dumps(plain))
+
+    @property
+    def for_model(self) -> dict:
+        """Arguments saved with a model, as JSON values, and names of those left out."""
+        stored, own = self.stored, self.values.keys()
+        parts = {name for name, x in self.declared.items() if x.marker(Part)}
+        of_parts = self.given.keys() - own
+        left_out = sorted((parts | of_parts) - stored.keys())
+        return stored | ({NOT_IN_FILE: left_out} if left_out else {})
+
+    @property
+    def of_model_parts(self) -> dict:
+        """The arguments of the parts that a model is made of, as JSON values."""
+        names = {
+            name
+            for key, argument in self.declared.items()
+            if (part := argument.marker(Part)) and part.in_model
+            for name in declared_arguments(part.find(self.given[key]))
+        }
+        return {name: value for name, value in self.fixed.items() if name in names}
+
+    def without_effect(self) -> list:
+        """Returns a sentence for each argument that was set and changes nothing."""
+        sentences = []
+        for name, argument in self.declared.items():
+            why, value = argument.why_unused(self.given), self.given[name]
+            if why and value != argument.default:
+                sentences.append(f"{name} is {value}, which has no effect {why}")
+        return sentences
+
+
+def check_arguments(fn, given) -> Arguments:
+    """Returns the arguments of a call to ``fn``, checked and complete.
+
+    Args:
+        fn: a function whose arguments are declared as above.
+        given: the keyword arguments; those that are not its own are for its parts.
+
+    Raises:
+        UserTypeError: for an unknown or a missing argument.
+        UserValueError: for a value of the wrong type or outside its range.
+    """
+    declared = dict(declared_arguments(fn))
+    parts = {name: part for name, x in declared.items() if (part := x.marker(Part))}
+    functions = {}
+    for name, part in parts.items():
+        functions[name] = part.find(given.get(name, declared[name].default))
+        takes = declared_arguments(functions[name])
+        if takes.keys() & set(part.positional):
+            raise UserTypeError(
+                f"the {part.kind} {given.get(name)!r} has to take "
+                f"{' and '.join(part.positional)} by position only: put a / behind "
+                f"them, ({', '.join(part.positional)}, /)"
+            )
+        for both in takes.keys() & declared_arguments(fn).keys():
+            raise UserTypeError(
+                f"the {part.kind} {given.get(name)!r} has an argument {both!r}, but "
+                f"that is an argument of {fn.__name__}(); rename it"
+            )
+        declared = takes | declared
+    complete = {name: argument.default for name, argument in declared.items()} | given
+    takers = [f"the {part.kind} {complete[x]!r}" for x, part in parts.items()]
+    free = [x for x, function in functions.items() if takes_anything(function)]
+    # Unknown names first: one may be another library's name for a missing argument.
+    for name in complete:
+        if name not in declared and not free:
+            raise UserTypeError(
+                f"neither {' nor '.join([f'{fn.__name__}()', *takers])} has an "
+                f"argument {name!r}{suggest_name(name, declared)}"
+            )
+    for name, value in complete.items():
+        if name not in declared:
+            continue
+        if value is REQUIRED:
+            owner = f"{fn.__name__}()"
+            for taker, function in zip(takers, functions.values()):
+                if name in declared_arguments(function):
+                    owner = taker
+            meaning = declared[name].meaning
+            explained = f", {meaning}" if meaning else ""
+            raise UserTypeError(f"{owner} needs the argument {name!r}{explained}")
+        declared[name].check(value)
+        complete[name] = declared[name].convert(value)
+    values = {name: complete[name] for name in declared_arguments(fn)}
+    for name, function in functions.items():
+        its_own = declared_arguments(function)
+        keywords = {
+            key: complete[key]
+            for key in given
+            if key in its_own or (name in free and key not in declared)
+        }
+        values[name] = Builder(parts[name], values[name], keywords)
+    return Arguments(values, complete, declared)
+
+
+def is_json(value) -> bool:
+    """Whether a value can be stored as JSON."""
+    try:
+        json.dumps(value)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def takes_anything(function) -> bool:
+    """Whether a function has ``**kwargs``."""
+    parameters = inspect.signature(function).parameters.values()
+    return any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
