@@ -204,7 +204,12 @@ def help_of(argument, defaults=None) -> str:
     """Returns an argument's meaning and default, as help text for a parser."""
     default = (defaults or {}).get(argument.name, argument.default)
     text = argument.meaning
-    if default is not REQUIRED and default is not None:
+    words = [x for c in argument.choices if c.kind is Literal for x in c.items]
+    if words and not all(word in text for word in words):
+        text = f"{text}: {', '.join(words)}"
+    if default is REQUIRED:
+        text += " (required)"
+    elif default is not None:
         text = f"{text} (default: {default})".strip()
     return text.replace("%", "%%")
 

@@ -128,11 +128,6 @@ def wait() -> None:
         world.Barrier()
 
 
-def any_rank(flag) -> bool:
-    """Returns whether ``flag`` is true on any rank."""
-    return any(gather(bool(flag)))
-
-
 def mean_row(row) -> dict:
     """Returns the means over the ranks of a dict of numbers.
 

@@ -19,8 +19,8 @@ class Settings:
         config: JSON values for ``config.json``.
     """
 
-    alg: Annotated[str, "algorithm, or my_pkg.my_alg for one of your own (required)"]
-    env: Annotated[str, "environment id, or module:EnvId (required)"]
+    alg: Annotated[str, "algorithm, or my_pkg.my_alg for one of your own"]
+    env: Annotated[str, "environment id, or module:EnvId"]
     env_type: Annotated[
         str, "kind of environment, in place of the one that is detected"
     ] = None
