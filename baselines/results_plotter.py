@@ -23,7 +23,7 @@ def ts2xy(ts, xaxis, yaxis=Y_REWARD):
         yaxis: ``Y_REWARD`` (returns) or ``Y_TIMESTEPS`` (lengths in agent steps).
     """
     xs = {
-        X_TIMESTEPS: np.cumsum(ts.l),
+        X_TIMESTEPS: plot_util.steps_of(ts),
         X_EPISODES: np.arange(len(ts)),
         X_WALLTIME: ts.t / 3600,
     }
@@ -60,9 +60,9 @@ def plot_results(
     """
 
     def mean_curve(result):
-        episodes = result.monitor[np.cumsum(result.monitor.l) <= num_timesteps]
-        x, y = ts2xy(episodes, xaxis, yaxis)
-        return x, plot_util.smooth(y, EPISODES_WINDOW, mode="causal")
+        x, y = ts2xy(result.monitor, xaxis, yaxis)
+        drawn = plot_util.steps_of(result.monitor) <= num_timesteps
+        return x[drawn], plot_util.smooth(y[drawn], EPISODES_WINDOW, mode="causal")
 
     figure, axes = plot_util.plot_results(
         plot_util.load_results(dirs, enable_progress=False),

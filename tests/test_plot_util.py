@@ -38,6 +38,17 @@ def test_episodes_of_several_files_stand_in_the_order_of_their_ends(tmp_path):
     assert [header["t_start"] for header in episodes.headers] == [1000, 1030]
 
 
+def test_agent_steps_of_several_environments_include_unfinished_episodes(tmp_path):
+    text = '#{"t_start": 0.0, "env_id": "CartPole-v1"}\nr,l,t\n'
+    (tmp_path / "0.0.monitor.csv").write_text(text + "1,10,1.0\n1,20,3.0\n")
+    (tmp_path / "0.1.monitor.csv").write_text(text + "1,25,2.5\n")
+    (tmp_path / "0.2.monitor.csv").write_text(text)
+    episodes = load_episodes(tmp_path)
+    assert episodes.agent_steps.tolist() == [30, 75, 90]
+    assert ts2xy(episodes, X_TIMESTEPS)[0].tolist() == [30, 75, 90]
+    assert plot_util.steps_of(np.rec.array(episodes[:2])).tolist() == [10, 35]
+
+
 def test_monitor_file_of_stable_baselines3_with_more_columns(tmp_path):
     text = '#{"t_start": 5.5, "env_id": "CartPole-v1"}\nr,l,t,lives\n20.0,20,2.5,3\n'
     (tmp_path / "0.monitor.csv").write_text(text)

@@ -274,9 +274,12 @@ def read_monitors(paths) -> np.recarray:
     Returns:
         a record array with the columns ``r``, ``l``, ``t`` (seconds since the first
         file was begun) and those of ``info_keywords``; its ``headers`` are the JSON
-        values in the first lines of the files.
+        values in the first lines of the files. Its ``agent_steps`` [n] are those over
+        all environments at the end of each episode, also of episodes that had not
+        ended by then, if each file is of one environment and all step together.
     """
     headers, tables = zip(*(read_monitor(path) for path in paths))
+    agent_steps = [len(tables) * np.cumsum(table.l) for table in tables]
     names = dict.fromkeys(name for table in tables for name in table.dtype.names)
     merged = np.recarray(sum(map(len, tables)), [(name, float) for name in names])
     for name in names:
@@ -288,9 +291,12 @@ def read_monitors(paths) -> np.recarray:
                 for table in tables
             ]
         )
-    merged = merged[np.argsort(merged.t, kind="stable")]
+    order = np.argsort(merged.t, kind="stable")
+    merged = merged[order]
     merged.t -= min(header["t_start"] for header in headers)
     merged.headers = headers
+    # Times are rounded, so two episodes may be in the wrong order.
+    merged.agent_steps = np.maximum.accumulate(np.concatenate(agent_steps)[order])
     return merged
 
 

@@ -195,7 +195,7 @@ def x_of_episodes(monitor, x):
         return monitor.t / 60
     if x == "episodes":
         return np.arange(1.0, len(monitor) + 1)
-    return np.cumsum(monitor.l)
+    return plot_util.steps_of(monitor)
 
 
 def x_of_rows(result, x):
@@ -219,7 +219,7 @@ def minutes_of_rows(result):
             "when its rows were written: take --x=steps"
         )
     monitor = result.monitor
-    return np.interp(steps, np.cumsum(monitor.l), monitor.t) / 60
+    return np.interp(steps, plot_util.steps_of(monitor), monitor.t) / 60
 
 
 def find_column(result, names):

@@ -260,7 +260,18 @@ def drawing():
 
 def default_xy_fn(result):
     """Returns agent steps and smoothed returns of a run's episodes."""
-    return np.cumsum(result.monitor.l), smooth(result.monitor.r, radius=10)
+    return steps_of(result.monitor), smooth(result.monitor.r, radius=10)
+
+
+def steps_of(monitor) -> np.ndarray:
+    """Returns the agent steps over all environments at the end of each episode.
+
+    Args:
+        monitor: episodes as ``read_monitors`` returns them, or any with lengths ``l``,
+            whose sums are taken then.
+    """
+    found = getattr(monitor, "agent_steps", None)
+    return np.cumsum(monitor.l) if found is None else found
 
 
 def default_split_fn(result) -> str:

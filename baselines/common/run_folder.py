@@ -130,7 +130,7 @@ def count_steps(result):
     for path in list_manifests(os.path.join(result.dirname, "checkpoints")):
         counts.append(int(os.path.basename(path).removesuffix(".json")))
     if not counts and has_episodes(result):
-        counts.append(int(known(result.monitor.l).sum()))
+        counts.append(int(known(plot_util.steps_of(result.monitor)).max(initial=0)))
     return max(counts, default=None)
 
 
