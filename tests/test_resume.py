@@ -556,6 +556,18 @@ def test_run_without_a_checkpoint(capsys, whole):
     assert weights_of("cut") == weights_of(whole)
 
 
+def test_run_that_has_lost_its_checkpoints(capsys):
+    often = CARTPOLE.replace("checkpoint_interval=500", "checkpoint_interval=30")
+    run.main(f"{CARTPOLE} --log_path=ended".split())
+    with killed_after(12):
+        run.main(f"{often} --log_path=cut".split())
+    for folder in "ended", "cut":
+        shutil.rmtree(f"{folder}/checkpoints")
+        rows = Path(folder, "progress.json").read_text()
+        assert "its checkpoints are gone" in error_of(capsys, f"--resume={folder}")
+        assert Path(folder, "progress.json").read_text() == rows
+
+
 def weights_of(folder):
     tensors = load_tensors(Path(folder, "model.safetensors"))[0]
     return {name: tensor.tobytes() for name, tensor in tensors.items()}

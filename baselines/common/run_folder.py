@@ -1,5 +1,6 @@
 """What a log folder says about its run: its progress, its scores and its state."""
 
+import contextlib
 import os
 from datetime import datetime
 from typing import NamedTuple
@@ -14,10 +15,12 @@ from baselines.common.curves import (
     find_column,
     has_episodes,
     settings_of,
+    try_runs,
 )
-from baselines.common.errors import UserError
+from baselines.common.errors import UserError, UserValueError
 from baselines.common.saving.checkpoints import list_manifests
 from baselines.common.saving.log_folder import (
+    BEST_MODEL_FILE,
     LOG_FILES,
     MODEL_FILE,
     SAVED_FILES,
@@ -153,6 +156,34 @@ def read_known(result, names) -> np.ndarray:
 def known(numbers) -> np.ndarray:
     """Returns numbers without those that are infinite or NaN."""
     return numbers[np.isfinite(numbers)]
+
+
+def check_may_begin_again(folder, checkpoint_interval, update_size) -> None:
+    """Raises UserValueError if a run that has no checkpoint would lose much by that.
+
+    Args:
+        folder: its log folder.
+        checkpoint_interval: agent steps between its checkpoints; 0 for none.
+        update_size: agent steps of an update.
+    """
+    if not checkpoint_interval:
+        raise UserValueError(
+            f"cannot resume {folder}: it was run without checkpoints "
+            "(checkpoint_interval=0)"
+        )
+    steps = 0
+    with contextlib.suppress(UserError):  # There may be no row and no episode yet.
+        results, _ = try_runs(folder)
+        own = [x for x in results if os.path.samefile(x.dirname, folder)]
+        steps = max((count_steps(result) or 0 for result in own), default=0)
+    models = find_run_files(folder, [MODEL_FILE, BEST_MODEL_FILE])
+    # The newest row may be of the update whose checkpoint was not written any more.
+    if models or steps >= checkpoint_interval + update_size:
+        raise UserValueError(
+            f"cannot resume {folder}: its checkpoints are gone, and a start from its "
+            "beginning would replace its log; that needs its first command with "
+            "--overwrite"
+        )
 
 
 def find_change(folder) -> datetime:

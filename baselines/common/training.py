@@ -23,6 +23,7 @@ from baselines.common.errors import (
 from baselines.common.evaluation import make_evaluation
 from baselines.common.model import check_separate
 from baselines.common.python_config import config_of_call
+from baselines.common.run_folder import check_may_begin_again
 from baselines.common.saving.checkpoints import (
     Checkpoints,
     can_continue,
@@ -211,11 +212,8 @@ class Run:
         logger.lock()
         found = self.checkpoints.restore(folder, total)
         if found is None:
-            if not self.checkpoint_interval:
-                raise UserValueError(
-                    f"cannot resume {folder}: it was run without checkpoints "
-                    "(checkpoint_interval=0)"
-                )
+            check_may_begin_again(folder, self.checkpoint_interval, self.batch_size)
+            mpi.wait()  # until all ranks have looked
             logger.begin_again()
             mpi.wait()  # until rank 0 has removed the monitor files
             logger.log(f"{folder} has no checkpoint yet: starting from its beginning")
