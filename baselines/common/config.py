@@ -16,7 +16,10 @@ from baselines.common.errors import UserFileError, UserValueError, shown
 from baselines.common.saving.json_values import read_json
 
 FORMAT = 6
-VERSIONS_OF = "tensorflow", "keras", "gymnasium", "ale-py", "stable-retro", "numpy"
+VERSIONS_OF = (
+    *("tensorflow", "keras", "numpy", "gymnasium", "opencv-python-headless", "ale-py"),
+    *("stable-retro", "mujoco", "gymnasium-robotics", "box2d", "mpi4py"),
+)
 CODE = "alg", "env", "network", "values", "reward"  # arguments that name code
 KINDS = {
     "arguments": dict,

@@ -1,6 +1,8 @@
 """Environments by id: wrapped for their type, vectorised."""
 
+import contextlib
 import os
+import sys
 from functools import partial
 
 import gymnasium as gym
@@ -14,6 +16,7 @@ from baselines.common.envs.registry import (
     find_newer,
     find_spec,
     quiet_emulator,
+    quiet_mujoco,
 )
 from baselines.common.envs.spaces import ClipActions, flatten_observations
 from baselines.common.errors import (
@@ -88,8 +91,12 @@ def make_env(
         )
     drawn = (env_kwargs or {}).get("render_mode") == "rgb_array"
     if drawn:
-        # So that pygame does not look for a screen.
+        # So that pygame does not look for a screen, nor MuJoCo where there is none.
         os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
+        if sys.platform == "linux" and not {"DISPLAY", "WAYLAND_DISPLAY"} & {
+            *os.environ
+        }:
+            os.environ.setdefault("MUJOCO_GL", "egl")
     purpose = f"environment {spec.id!r} cannot be made"
     with told_in_one_line(purpose, partial(find_definition, spec.entry_point)):
         try:
@@ -108,9 +115,13 @@ def make_env(
             else:
                 if not str(spec.entry_point).startswith("gymnasium."):
                     quiet_emulator()  # which the user's own environment may use
-                env = gym.make(spec, disable_env_checker=True, **env_kwargs or {})
+                quiet = quiet_mujoco if env_type == "mujoco" else contextlib.nullcontext
+                with quiet():
+                    env = gym.make(spec, disable_env_checker=True, **env_kwargs or {})
             env = CheckedEnv(env)
             env.reset(seed=seed)
+            if drawn and "mujoco" in sys.modules:
+                check_drawing(env, spec)
         except (ImportError, gym.error.DependencyNotInstalled) as error:
             reason = first_line(error)
             if env_type in ("box2d", "mujoco"):
@@ -145,6 +156,18 @@ def make_env(
     if reward_scale != 1.0:
         env = gym.wrappers.TransformReward(env, lambda reward: reward_scale * reward)
     return TerminalFrame(env) if drawn else env
+
+
+def check_drawing(env, spec) -> None:
+    """Raises UserValueError if MuJoCo cannot draw an environment."""
+    try:
+        env.render()
+    except Exception as error:  # of MuJoCo, or of one of three libraries below it
+        raise UserValueError(
+            f"environment {spec.id!r} cannot be drawn: {first_line(error)}; MUJOCO_GL "
+            f"is {os.environ.get('MUJOCO_GL', 'not set')}, and may be egl, osmesa or, "
+            "where there is a screen, glfw"
+        ) from error
 
 
 def make_vec_env(

@@ -1,5 +1,6 @@
 """Environments by id: which ones there are, and what type they are."""
 
+import contextlib
 import re
 
 import gymnasium as gym
@@ -91,6 +92,25 @@ def quiet_emulator() -> bool:
         return False
     ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
     return True
+
+
+@contextlib.contextmanager
+def quiet_mujoco():
+    """Silences what MuJoCo tells the authors of models that are loaded in a block.
+
+    Otherwise, it also writes that to a file in the current folder, MUJOCO_LOG.TXT.
+    """
+    try:
+        import mujoco
+    except ImportError:  # which making an environment explains
+        yield
+        return
+    before = mujoco.get_mju_user_warning()
+    mujoco.set_mju_user_warning(lambda text: None)
+    try:
+        yield
+    finally:
+        mujoco.set_mju_user_warning(before)
 
 
 def register_robotics() -> bool:
