@@ -248,6 +248,16 @@ def test_values_are_typed_from_the_signature():
     assert settings_of(*args)["convs"] == [(8, 4, 2)]
 
 
+def test_help_shows_values_and_the_defaults_for_an_environment(capfd):
+    with pytest.raises(SystemExit, match="0"):
+        run.main(["--alg=a2c", "--env=PongNoFrameskip-v4", "--help"])
+    words = " ".join(capfd.readouterr().out.split())
+    assert "environment id, or module:EnvId (required)" in words
+    assert "run in parallel (default: 16)" in words
+    assert "or module:function (default: cnn)" in words
+    assert "linear, middle_drop" in words
+
+
 def test_help_lists_shared_and_own_arguments(capfd):
     with pytest.raises(SystemExit) as stop:
         run.main(["--help"])

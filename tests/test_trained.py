@@ -7,6 +7,8 @@ import re
 import shutil
 import subprocess
 import sys
+import zipfile
+from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
@@ -307,7 +309,7 @@ def test_evaluate_prints_scores(trained, capsys):
     ("words", "message"),
     [
         (["nowhere"], "no log folder and no saved model at nowhere"),
-        (["."], "no config.json beside . that names an environment; give --env"),
+        (["."], "there is no saved model at ., a folder with neither"),
         (["{}", "--episodes=0"], "episodes has to be at least 1, received 0"),
         (["{}", "--episods=5"], "unknown argument --episods; did you mean"),
         (["{}", "--env=CartPole-v9"], "unknown environment 'CartPole-v9'"),
@@ -321,6 +323,25 @@ def test_mistakes_give_one_line(trained, empty_folder, capsys, words, message):
     error = capsys.readouterr().err
     assert exit_.value.code == 2
     assert error.startswith("error: ") and error.count("\n") == 1 and message in error
+
+
+def test_what_is_no_model_is_told_from_a_model_without_its_folder(
+    trained, empty_folder, capsys
+):
+    Path("runs/first").mkdir(parents=True)
+    Path("runs/first/config.json").touch()
+    shutil.copy(trained / "model.safetensors", "alone")
+    with zipfile.ZipFile("sb3.zip", "w") as archive:
+        archive.writestr("policy.pth", "weights")
+    for path, message in {
+        "runs": "neither model.safetensors nor an undamaged checkpoint; it contains "
+        "the runs first",
+        "sb3.zip": "sb3.zip is not a saved model, but a .zip, as Stable-Baselines3",
+        "alone": "no config.json beside alone that names an environment; give --env",
+    }.items():
+        with pytest.raises(SystemExit, match="2"):
+            cli.command(evaluate.evaluate_run, [path])
+        assert message in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["deep/out.mp4", "out.gif"])

@@ -6,6 +6,7 @@ import contextlib
 import inspect
 import math
 import os
+import re
 import signal
 import sys
 from typing import Literal
@@ -204,6 +205,8 @@ def help_of(argument, defaults=None) -> str:
     """Returns an argument's meaning and default, as help text for a parser."""
     default = (defaults or {}).get(argument.name, argument.default)
     text = argument.meaning
+    if argument.name in (defaults or {}):  # It may say where the default comes from.
+        text = re.sub(r" \(default: [^)]*\)$", "", text)
     words = [x for c in argument.choices if c.kind is Literal for x in c.items]
     if words and not all(word in text for word in words):
         text = f"{text}: {', '.join(words)}"

@@ -214,6 +214,7 @@ def find_env(path, env=None) -> TrainedEnv:
     places = [folder, *list(pathlib.Path(folder).parents)[:2]]
     folder = next((x for x in places if os.path.isfile(f"{x}/config.json")), None)
     if folder is None and env is None:
+        read_model(find_model(path))  # It may not even be a model.
         raise UserFileError(
             f"there is no config.json beside {path} that names an environment; give "
             "--env"

@@ -218,18 +218,23 @@ def print_help(words) -> None:
         "--network, also\ntheir defaults and the network's.",
         add_help=True,
     )
-    cli.add_arguments(parser, OWN)
     given, words = cli.read(OWN, words)
+    settings = Settings(**{"alg": None, "env": None, **given})
+    defaults, shown = {}, {}
+    if {"alg", "env"} <= given.keys():
+        defaults = find(settings)
+        network = defaults.get("network") or usual_network(settings)
+        shown = {"network": network, "num_env": settings.num_env}
+        shown["normalize_rewards"] = settings.normalize_rewards
+    cli.add_arguments(parser, OWN, shown)
     if "alg" in given:
-        settings = Settings(**{"env": None, **given})
-        defaults = {} if settings.env is None else find(settings)
         settings.learn = import_learn(find_algorithm(settings.alg))
         declared = declared_arguments(settings.learn)
         own = cli.of_text({k: v for k, v in declared.items() if k not in SHARED})
         cli.add_arguments(parser, own, defaults, f"arguments of {settings.alg}")
         given = cli.read(own, words)[0] | {"network": settings.network}
         if settings.env is not None and settings.network is None:
-            given["network"] = defaults.get("network") or usual_network(settings)
+            given["network"] = network
         for name, argument in declared.items():
             used = given.get(name) or defaults.get(name, argument.default)
             if (part := argument.marker(arg.Part)) and used is not REQUIRED:

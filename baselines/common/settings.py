@@ -24,9 +24,7 @@ class Settings:
     env_type: Annotated[
         str, "kind of environment, in place of the one that is detected"
     ] = None
-    seed: Annotated[arg.Seed, "seed of all random numbers (default: a random one)"] = (
-        None
-    )
+    seed: arg.Seed = None
     num_timesteps: Annotated[
         arg.CountOrZero, "agent steps to train, summed over all environments"
     ] = 1_000_000

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+from glob import escape, glob
 
 import numpy as np
 
@@ -43,8 +44,18 @@ def find_model(path) -> str:
         return model
     raise UserFileError(
         f"there is no saved model at {path}, a folder with neither {MODEL_FILE} nor an "
-        "undamaged checkpoint"
+        f"undamaged checkpoint{runs_below(path)}"
     )
+
+
+def runs_below(folder) -> str:
+    """Returns a clause that names the log folders in a folder, or an empty one."""
+    found = glob(f"{escape(folder)}/*/config.json")
+    names = sorted(os.path.basename(os.path.dirname(path)) for path in found)
+    if not names:
+        return ""
+    others = ", ..." if len(names) > 3 else ""
+    return f"; it contains the runs {', '.join(names[:3])}{others}"
 
 
 def read_model(path):

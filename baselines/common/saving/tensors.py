@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+from zipfile import is_zipfile
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
@@ -61,9 +62,10 @@ def load_tensors(path):
         ValueError,
         AttributeError,  # for number types that NumPy lacks
     ) as error:
-        raise UserValueError(
-            f"{path} is not a saved model, or is damaged ({first_line(error)})"
-        ) from None
+        reason = f"or is damaged ({first_line(error)})"
+        if is_zipfile(path):
+            reason = "but a .zip, as Stable-Baselines3 saves; it may have pickles in it"
+        raise UserValueError(f"{path} is not a saved model, {reason}") from None
 
 
 def has_its_size(path) -> bool:
