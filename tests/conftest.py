@@ -121,8 +121,8 @@ def killed_after(updates):
     original = Run.end_update
     left = [updates]
 
-    def end_update(self, last):
-        original(self, last)
+    def end_update(self):
+        original(self)
         left[0] -= 1
         if left[0] == 0:
             raise Killed

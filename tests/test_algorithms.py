@@ -258,9 +258,9 @@ def watched_updates(batch_sizes):
     """Collects the agent steps of each update."""
     original = Run.end_update
 
-    def end_update(self, last):
+    def end_update(self):
         batch_sizes.append(self.batch_size)
-        original(self, last)
+        original(self)
 
     Run.end_update = end_update
     try:

@@ -45,8 +45,8 @@ def in_mid_run(action, num_timesteps=300):
     """Does something once a run has made so many agent steps."""
     original = Run.end_update
 
-    def end_update(self, last):
-        original(self, last)
+    def end_update(self):
+        original(self)
         if self.num_timesteps == num_timesteps:
             action()
 

@@ -204,14 +204,14 @@ def test_log_of_two_ranks(two_ranks):
     folder, _, out, _ = two_ranks
     rows = read_rows(folder / "uninterrupted")
     out = out.partition("Play: ")[0]
-    assert out.count("| total_timesteps ") == len(rows) == 14
-    assert rows[-1]["total_timesteps"] == "3900"
+    assert out.count("| total_timesteps ") == len(rows) == 15
+    assert rows[-1]["total_timesteps"] == "4000"
     files = read_episodes(folder / "uninterrupted")
     assert sorted(files) == [f"{r}.{i}.monitor.csv" for r in (0, 1) for i in (0, 1)]
     episodes = [tuple(files[name]) for name in files]
     assert len(set(map(str, episodes))) == 4
     returns = [float(r) for rows in files.values() for r, _ in rows[:4]]
-    mean = float(rows[-3]["eprewmean"])  # after 3,300 agent steps
+    mean = float(rows[-4]["eprewmean"])  # after 3,300 agent steps
     assert mean == pytest.approx(np.mean(returns))
 
 

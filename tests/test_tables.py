@@ -135,7 +135,7 @@ def test_runs_of_a_task_are_one_row_beside_what_was_published(results):
     text = "<!-- table: hopper_* beside trpo_mpi -->\n<!-- end -->"
     # Returns of 1, 3, 4 and 6, each 50 times.
     assert tables.fill_in(text, results).splitlines()[2:5] == [
-        "| Task | Seeds | Mean ± std | Of each seed | A | B |",
+        "| Task | Seeds | Mean ± std of episodes | Of each seed | A | B |",
         "| --- | --- | --- | --- | --- | --- |",
         "| Hopper-v4 | 2 | 3.5 ± 1.8 | 2.0, 5.0 | 8.5 |  |",
     ]

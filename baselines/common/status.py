@@ -97,7 +97,8 @@ def begin_status(name, env, first_timestep, total_timesteps) -> Status:
         first_timestep, total_timesteps: as in ``Status``.
     """
     spec = getattr(env, "spec", None)
-    where = type(env.unwrapped).__name__ if spec is None else spec.id
+    one = getattr(env.unwrapped, "envs", [env])[0]
+    where = type(one.unwrapped).__name__ if spec is None else spec.id
     on_gpu = keras.distribution.list_devices("gpu")
     count = env.num_envs if mpi.size == 1 else f"{mpi.size} x {env.num_envs}"
     cores = mpi.available_cores()

@@ -221,7 +221,7 @@ class Run:
         self.num_timesteps, old_total = found
         logger.describe(lambda: config_of_call(self, folder))
         logger.log(f"resuming {folder} at {self.num_timesteps} of {total} agent steps")
-        if self.num_timesteps == self.num_updates * self.batch_size:
+        if self.is_last:
             logger.log("It is finished; a larger --num_timesteps trains it longer.")
         if total != old_total:
             logger.log(
@@ -268,7 +268,7 @@ class Run:
                 self.episodes.previous = self.episodes.count
             self.num_timesteps = nupdates * self.batch_size
             yield nupdates, self.num_timesteps
-            self.end_update(last=nupdates == self.num_updates)
+            self.end_update()
             if self.stop:
                 return
 
@@ -281,6 +281,11 @@ class Run:
         """
         return count_due(self.previous_timesteps, self.num_timesteps, every, after)
 
+    @property
+    def is_last(self) -> bool:
+        """Whether no other update fits into ``total_timesteps``."""
+        return self.num_timesteps == self.num_updates * self.batch_size
+
     def add_episodes(self, results) -> None:
         """Adds the results (``info["episode"]``) of episodes that ended."""
         self.new_episodes += results
@@ -288,18 +293,18 @@ class Run:
             self.episodes.extend(results)
 
     def episodes_due(self, print_freq) -> bool:
-        """Whether this update has a row, with one every ``print_freq`` episodes.
+        """Whether an update has a row: the last, and one every ``print_freq`` episodes.
 
         With several ranks, this is about the previous update, as their episodes are
         counted when an update ends.
         """
         before, now = self.episodes.previous, self.episodes.count
-        return count_due(before, now, print_freq) > 0
+        return count_due(before, now, print_freq) > 0 or now and self.is_last
 
     def row_due(self, log_interval) -> bool:
-        """Whether this update has a row: the first, and every ``log_interval``-th."""
+        """Whether an update has a row: first, last, and every ``log_interval``-th."""
         nupdates = self.num_timesteps // self.batch_size
-        return nupdates == 1 or nupdates % log_interval == 0
+        return nupdates == 1 or nupdates % log_interval == 0 or self.is_last
 
     def log(self, metrics, **columns) -> None:
         """Makes the row of this update, which is written when the update ends.
@@ -313,17 +318,14 @@ class Run:
         """
         self.row = columns | {k: float(np.mean(v)) for k, v in metrics.items()}
 
-    def end_update(self, last) -> None:
+    def end_update(self) -> None:
         """Writes the row and checkpoint that are due; ranks agree on whether to stop.
-
-        Args:
-            last: whether training ends here anyway.
 
         Raises:
             KeyboardInterrupt, SystemExit: if SIGINT or SIGTERM was received.
         """
         score = np.nan
-        if self.evaluation and (last or self.due(self.evaluation.interval)):
+        if self.evaluation and (self.is_last or self.due(self.evaluation.interval)):
             start = time.perf_counter()
             with timed("evaluations"):
                 score = self.evaluation.run(self.num_timesteps)
@@ -349,7 +351,8 @@ class Run:
             return
         with timed("checkpoints"):
             self.checkpoints.write_segments()
-            if self.due(self.checkpoint_interval) or number or self.stop or last:
+            due = self.due(self.checkpoint_interval) or self.is_last
+            if due or number or self.stop:
                 self.checkpoints.save(self.num_timesteps, self.total_timesteps)
         if number:
             stop(number)
@@ -374,11 +377,10 @@ class Run:
 
     def _write_row(self):
         seconds = time.perf_counter() - self.start_time
-        steps = self.num_timesteps - self.first_timestep
         shared = {
             "total_timesteps": self.num_timesteps,
             "time_elapsed": round(self.clock.seconds, 3),
-            "fps": int(steps / seconds),
+            "fps": int((self.num_timesteps - self.first_timestep) / seconds),
             **self.episodes.columns(),
         }
         logger.logkvs(shared | self.row)
