@@ -1,6 +1,6 @@
 """Makes the training runs behind results/: trains missing ones and saves the results.
 
-    python -m benchmarks.study --list                  what is finished, begun, missing
+    python -m benchmarks.study --list                  what is finished, and what not
     python -m benchmarks.study FOLDER                  trains all, one after the other
     python -m benchmarks.study FOLDER 'a2c_envs/*'     only these
 
@@ -233,6 +233,9 @@ def describe(study, folder=None) -> str:
     elif folder is not None and (folder / study.name / "config.json").exists():
         steps, mean = progress(folder / study.name)
         state = f"begun: {steps:,} agent steps, mean {mean:.1f}"
+    elif (tables.RESULTS / study.name / "progress.csv").exists():
+        steps, mean = progress(tables.RESULTS / study.name)
+        state = f"stopped early at {steps:,} agent steps, mean {mean:.1f}"
     else:
         state = "missing"
     return f"{study.name:<28} {state}"

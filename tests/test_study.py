@@ -72,6 +72,13 @@ def test_what_is_over(tmp_path):
     assert study.is_over(Study("x", ""), tmp_path)
 
 
+def test_a_run_that_was_kept_before_its_end_says_so(results):
+    (results / "x").mkdir(parents=True)
+    (results / "x" / "progress.csv").write_text("eprewmean,total_timesteps\n15.1,300\n")
+    line = study.describe(Study("x", ""))
+    assert line.endswith("stopped early at 300 agent steps, mean 15.1")
+
+
 def test_a_failed_run_is_named(results, tmp_path):
     failing = Study("x", "--alg=a2c --env=NoSuchGame-v0")
     with pytest.raises(UserValueError, match="x ended with exit status 2"):
