@@ -5,18 +5,24 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Literal
 
+import gymnasium as gym
 import keras
 import numpy as np
 import pytest
 from annotated_types import MultipleOf
 from numpy.typing import ArrayLike
 
-from baselines import dqn, sac, trpo
+from baselines import a2c, dqn, sac, trpo
 from baselines.common import arguments as arg
 from baselines.common import cli
 from baselines.common.checked_arguments import check_arguments
-from baselines.common.declarations import declared_arguments, describe_arguments
+from baselines.common.declarations import (
+    Argument,
+    declared_arguments,
+    describe_arguments,
+)
 from baselines.common.errors import UserTypeError, UserValueError, suggest_name
+from baselines.common.parsing import check_rewards
 from baselines.common.schedules import make_schedule
 
 
@@ -105,9 +111,9 @@ def test_schedules_that_are_none(value):
 
 @pytest.mark.parametrize("result", [None, -1.0, float("nan"), float("inf"), "fast"])
 def test_schedules_of_the_user_return_numbers(result):
-    rate = make_schedule(lambda progress: result, name="lr")
-    with pytest.raises(UserValueError, match="lr has to return a number .* for 0.25"):
-        rate(0.25)
+    arguments = dict(env=gym.make("CartPole-v1"), network="mlp", total_timesteps=5)
+    with pytest.raises(UserValueError, match="lr has to return a number .* for 0.8, "):
+        a2c.learn(**arguments, lr=lambda progress: result)
     assert make_schedule(lambda progress: np.float32(progress))(0.25) == 0.25
 
 
@@ -151,6 +157,11 @@ def test_a_reward_takes_run_and_policy_by_position():
     given = {"env": None, "network": "mlp", "reward": bounded}
     with pytest.raises(UserTypeError, match=r"put a / behind them, \(run, policy, /\)"):
         check_arguments(trpo.learn, given)
+
+
+def test_a_reward_of_another_algorithm_may_be_anything():
+    declared = {"reward": Argument("reward", Annotated[str, "which of its own"])}
+    check_rewards({"reward_scale": 2.0}, {"reward": "sparse"}, declared)
 
 
 def test_what_must_be_the_same_after_resuming():

@@ -530,6 +530,15 @@ def test_arguments_without_an_effect_are_reported(capsys):
     assert "no row was logged: 0 episodes ended" in output
 
 
+def test_a_row_of_the_last_update_is_a_row(capsys):
+    settings = dict(network="mlp", total_timesteps=200, learning_starts=10)
+    with logger.scoped_configure(None, ["stdout"]):
+        model = learn(env=cartpoles(), print_freq=100, batch_size=4, **settings)
+    output = capsys.readouterr().out
+    assert model is not None and output.count("| total_timesteps | 200") == 1
+    assert "no row was logged" not in output
+
+
 def test_nothing_trained_is_said(capsys):
     with logger.scoped_configure(None, ["stdout"]):
         learn(env=cartpoles(), network="mlp", total_timesteps=40, learning_starts=40)

@@ -292,9 +292,12 @@ def test_interrupted_run_goes_on_as_if_it_had_not_been(capsys):
     Path("expert.npz").rename("moved.npz")
     run.main(["--resume=whole", "--num_timesteps=640", "--expert_path=moved.npz"])
     assert read_rows("whole")[: len(rows)] == rows
+    run.main(["--resume=whole", "--num_timesteps=896"])  # The path is stored now.
+    Path("moved.npz").unlink()
     write_balancing_expert(episodes=2, steps=40)
     with pytest.raises(SystemExit, match="2"):
-        run.main(["--resume=whole", "--num_timesteps=1280"])
+        again = "--resume=whole --num_timesteps=1280 --expert_path=expert.npz"
+        run.main(again.split())
     assert "the expert data are not those" in capsys.readouterr().err
     Path("expert.npz").unlink()
     action, _ = baselines.load("whole").predict(np.zeros(4, np.float32))

@@ -49,6 +49,12 @@ def test_agent_steps_of_several_environments_include_unfinished_episodes(tmp_pat
     assert plot_util.steps_of(np.rec.array(episodes[:2])).tolist() == [10, 35]
 
 
+def test_agent_steps_of_runs_one_after_the_other(tmp_path):
+    write_monitor(tmp_path / "0.monitor.csv", [1.0, 3.0], t_start=1000.0)
+    write_monitor(tmp_path / "1.monitor.csv", [2.0, 4.0], t_start=9000.0)
+    assert load_episodes(tmp_path).agent_steps.tolist() == [100, 200, 300, 400]
+
+
 def test_monitor_file_of_stable_baselines3_with_more_columns(tmp_path):
     text = '#{"t_start": 5.5, "env_id": "CartPole-v1"}\nr,l,t,lives\n20.0,20,2.5,3\n'
     (tmp_path / "0.monitor.csv").write_text(text)

@@ -556,6 +556,14 @@ def test_run_without_a_checkpoint(capsys, whole):
     assert weights_of("cut") == weights_of(whole)
 
 
+def test_run_without_a_checkpoint_but_with_a_best_model():
+    with killed_after(4):
+        run.main(f"{CARTPOLE} --eval_interval=30 --log_path=cut".split())
+    assert Path("cut/best_model.safetensors").exists()
+    run.main(["--resume=cut"])
+    assert Path("cut/model.safetensors").exists()
+
+
 def test_run_that_has_lost_its_checkpoints(capsys):
     often = CARTPOLE.replace("checkpoint_interval=500", "checkpoint_interval=30")
     run.main(f"{CARTPOLE} --log_path=ended".split())

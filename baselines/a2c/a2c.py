@@ -69,7 +69,7 @@ def learn(
 ) -> Policy:
     """Trains a policy by A2C and returns it."""
     check_lrschedule(lr, lrschedule, "linear")
-    lr = make_schedule(lr, lrschedule)
+    lr = make_schedule(lr, lrschedule, "lr")
     policy = Policy(
         env.observation_space,
         env.action_space,

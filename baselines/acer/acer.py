@@ -138,7 +138,7 @@ def learn(
 ) -> DiscreteActorCritic:
     """Trains a policy by ACER and returns it."""
     check_lrschedule(lr, lrschedule, "linear", "constant")
-    lr = make_schedule(lr, lrschedule)
+    lr = make_schedule(lr, lrschedule, "lr")
     both = env.observation_space, env.action_space
     model, average = (
         DiscreteActorCritic(*both, network, seed, __name__) for _ in range(2)

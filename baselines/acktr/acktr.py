@@ -101,7 +101,7 @@ def learn(
 ) -> Policy:
     """Trains a policy by ACKTR and returns it."""
     check_lrschedule(lr, lrschedule, "linear")
-    lr = make_schedule(lr, lrschedule)
+    lr = make_schedule(lr, lrschedule, "lr")
     policy = Policy(
         env.observation_space,
         env.action_space,

@@ -279,7 +279,6 @@ def read_monitors(paths) -> np.recarray:
         ended by then, if each file is of one environment and all step together.
     """
     headers, tables = zip(*(read_monitor(path) for path in paths))
-    agent_steps = [len(tables) * np.cumsum(table.l) for table in tables]
     names = dict.fromkeys(name for table in tables for name in table.dtype.names)
     merged = np.recarray(sum(map(len, tables)), [(name, float) for name in names])
     for name in names:
@@ -295,8 +294,13 @@ def read_monitors(paths) -> np.recarray:
     merged = merged[order]
     merged.t -= min(header["t_start"] for header in headers)
     merged.headers = headers
-    # Times are rounded, so two episodes may be in the wrong order.
-    merged.agent_steps = np.maximum.accumulate(np.concatenate(agent_steps)[order])
+    begun = max(header["t_start"] for header in headers)
+    if all(table.t[-1] >= begun for table in tables if len(table)):
+        steps = [len(tables) * np.cumsum(table.l) for table in tables]
+        # Times are rounded, so two episodes may be in the wrong order.
+        merged.agent_steps = np.maximum.accumulate(np.concatenate(steps)[order])
+    else:  # One was begun after another had ended.
+        merged.agent_steps = np.cumsum(merged.l)
     return merged
 
 

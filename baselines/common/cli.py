@@ -207,9 +207,9 @@ def help_of(argument, defaults=None) -> str:
     text = argument.meaning
     if argument.name in (defaults or {}):  # It may say where the default comes from.
         text = re.sub(r" \(default: [^)]*\)$", "", text)
-    words = [x for c in argument.choices if c.kind is Literal for x in c.items]
-    if words and not all(word in text for word in words):
-        text = f"{text}: {', '.join(words)}"
+    words = [x for c in argument.choices if c.kind is Literal for x in c.items if x]
+    if words and not all(str(word) in text for word in words):
+        text = f"{text}: {', '.join(map(str, words))}"
     if default is REQUIRED:
         text += " (required)"
     elif default is not None:

@@ -76,7 +76,7 @@ def parse(argv) -> Settings:
     known, values, unknown = read_learn(settings, words, defaults)
     if unknown:
         raise cli.unknown_argument(unknown[0], [*OWN, *known])
-    check_rewards(given, values)
+    check_rewards(given, values, declared_arguments(settings.learn))
     values["load_path"] = settings.load_path
     values["overwrite"] = settings.overwrite
     values["total_timesteps"] = settings.num_timesteps
@@ -191,15 +191,18 @@ def check_names(settings, known, defaults) -> None:
             )
 
 
-def check_rewards(given, values) -> None:
+def check_rewards(given, values, declared) -> None:
     """Raises UserValueError for changes of rewards that are not learned from.
 
     Args:
         given: arguments of ``baselines.run`` on the command line, by name.
         values: all arguments of ``learn()``, by name.
+        declared: declarations of ``learn()``'s own, by name.
     """
-    reward = values.get("reward")
-    if reward and getattr(arg.REWARD.find(reward), "replaces_rewards", False):
+    if "reward" not in declared or arg.REWARD not in declared["reward"].markers:
+        return
+    reward = values["reward"]
+    if getattr(arg.REWARD.find(reward), "replaces_rewards", False):
         for name, usual in {"reward_scale": 1.0, "normalize_rewards": False}.items():
             if given.get(name, usual) != usual:
                 raise UserValueError(
@@ -222,10 +225,15 @@ def print_help(words) -> None:
     settings = Settings(**{"alg": None, "env": None, **given})
     defaults, shown = {}, {}
     if {"alg", "env"} <= given.keys():
-        defaults = find(settings)
-        network = defaults.get("network") or usual_network(settings)
-        shown = {"network": network, "num_env": settings.num_env}
-        shown["normalize_rewards"] = settings.normalize_rewards
+        chosen = given.keys() & {"alg", "env", "env_type", "gamestate"}
+        usual = Settings(**{name: given[name] for name in chosen})
+        defaults = find(usual)
+        settings.env_type = usual.env_type
+        shown = {
+            name: getattr(usual, name) for name in ("num_env", "normalize_rewards")
+        }
+        if settings.network is None:
+            shown["network"] = defaults.get("network") or usual_network(usual)
     cli.add_arguments(parser, OWN, shown)
     if "alg" in given:
         settings.learn = import_learn(find_algorithm(settings.alg))
@@ -234,7 +242,7 @@ def print_help(words) -> None:
         cli.add_arguments(parser, own, defaults, f"arguments of {settings.alg}")
         given = cli.read(own, words)[0] | {"network": settings.network}
         if settings.env is not None and settings.network is None:
-            given["network"] = network
+            given["network"] = shown["network"]
         for name, argument in declared.items():
             used = given.get(name) or defaults.get(name, argument.default)
             if (part := argument.marker(arg.Part)) and used is not REQUIRED:

@@ -60,13 +60,14 @@ def parse_resume(given, words, argv) -> Settings:
     check_named_again(config, again, argv, own)
     moved, words = cli.read(files_read(declared, parts, stored), words)
     settings.learn_arguments |= moved
+    config["settings"] |= moved
     allowed = {"resume", "num_timesteps", "alg", "env", "save_path", *known}
     words = [*words, *(f"--{name}" for name in sorted(again.keys() - allowed))]
     if words:
         raise UserValueError(
             f"{words[0].split('=')[0]} cannot be given with --resume, which takes all "
             f"settings from {os.path.join(folder, 'config.json')}; only "
-            "--num_timesteps may change"
+            "--num_timesteps, and paths of files that are read, may change"
         )
     settings.save_path = path_to_write("save_path", stored, again)
     for name in paths:

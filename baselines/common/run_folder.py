@@ -20,7 +20,6 @@ from baselines.common.curves import (
 from baselines.common.errors import UserError, UserValueError
 from baselines.common.saving.checkpoints import list_manifests
 from baselines.common.saving.log_folder import (
-    BEST_MODEL_FILE,
     LOG_FILES,
     MODEL_FILE,
     SAVED_FILES,
@@ -176,9 +175,9 @@ def check_may_begin_again(folder, checkpoint_interval, update_size) -> None:
         results, _ = try_runs(folder)
         own = [x for x in results if os.path.samefile(x.dirname, folder)]
         steps = max((count_steps(result) or 0 for result in own), default=0)
-    models = find_run_files(folder, [MODEL_FILE, BEST_MODEL_FILE])
     # The newest row may be of the update whose checkpoint was not written any more.
-    if models or steps >= checkpoint_interval + update_size:
+    first_lost = checkpoint_interval + update_size
+    if steps >= first_lost or find_run_files(folder, [MODEL_FILE]):
         raise UserValueError(
             f"cannot resume {folder}: its checkpoints are gone, and a start from its "
             "beginning would replace its log; that needs its first command with "

@@ -11,6 +11,7 @@ from rich.text import Text
 from baselines import logger
 from baselines.common import mpi
 from baselines.common.amounts import duration, short
+from baselines.common.vec_env import DummyVecEnv
 
 LIVE_SECONDS = 0.5  # between changes of the live line
 PLAIN_SECONDS = 60  # without output, after which a plain line is shown
@@ -88,6 +89,16 @@ class Status:
                 self.live.stop()
 
 
+def name_of(env) -> str:
+    """Returns the id of a VecEnv's environments, or the class if they have none."""
+    if getattr(env, "spec", None) is not None:
+        return env.spec.id
+    base = env.unwrapped
+    if isinstance(base, DummyVecEnv):
+        base = base.envs[0].unwrapped
+    return type(base).__name__
+
+
 def begin_status(name, env, first_timestep, total_timesteps) -> Status:
     """Logs what is trained, where and on which device; returns its ``Status``.
 
@@ -96,9 +107,7 @@ def begin_status(name, env, first_timestep, total_timesteps) -> Status:
         env: the VecEnv.
         first_timestep, total_timesteps: as in ``Status``.
     """
-    spec = getattr(env, "spec", None)
-    one = getattr(env.unwrapped, "envs", [env])[0]
-    where = type(one.unwrapped).__name__ if spec is None else spec.id
+    where = name_of(env)
     on_gpu = keras.distribution.list_devices("gpu")
     count = env.num_envs if mpi.size == 1 else f"{mpi.size} x {env.num_envs}"
     cores = mpi.available_cores()

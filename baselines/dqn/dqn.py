@@ -152,7 +152,7 @@ def learn(
 
     The environments step while the optimiser trains on what the memory holds so far.
     """
-    values, lr = values(), make_schedule(lr)
+    values, lr = values(), make_schedule(lr, name="lr")
 
     def make_q_function():
         return QFunction(

@@ -47,7 +47,8 @@ def learn(
     callback: arg.Callback = None,
 ) -> Policy:
     """Trains a policy by PPO and returns it."""
-    if schedule != "constant" and all(map(has_schedule, [optim_stepsize, clip_param])):
+    given = [optim_stepsize, clip_param]
+    if schedule not in ("constant", "linear") and all(map(has_schedule, given)):
         raise UserValueError(
             "optim_stepsize and clip_param have schedules of their own; leave out "
             f"schedule {schedule!r}"
@@ -72,7 +73,7 @@ def learn(
         total_timesteps=total_timesteps,
         nsteps=nsteps,
         ent_coef=entcoeff,
-        lr=make_schedule(optim_stepsize, schedule),
+        lr=make_schedule(optim_stepsize, schedule, "optim_stepsize"),
         vf_coef=2.0,  # ppo1 did not halve squared errors.
         max_grad_norm=None,
         gamma=gamma,
@@ -80,7 +81,7 @@ def learn(
         log_interval=log_interval,
         nminibatches=num_samples // optim_batchsize,
         noptepochs=optim_epochs,
-        cliprange=make_schedule(clip_param, schedule),
+        cliprange=make_schedule(clip_param, schedule, "clip_param"),
         clip_values=False,
         adam_epsilon=adam_epsilon,
         value_network=value_network,

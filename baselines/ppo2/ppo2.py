@@ -128,7 +128,8 @@ def learn(
         algorithm=run.learn.__module__,
     )
     run.load(policy)
-    lr, cliprange = make_schedule(lr), make_schedule(cliprange)
+    lr = make_schedule(lr, name="lr")
+    cliprange = make_schedule(cliprange, name="cliprange")
     recurrent = policy.initial_state is not None
     # Minibatches are drawn from samples, or from whole sequences if recurrent.
     num_samples = env.num_envs if recurrent else env.num_envs * nsteps

@@ -81,7 +81,7 @@ def learn(
 
     The environments step while the optimiser trains on what the memory holds so far.
     """
-    pi, lr = SquashedGaussian(env.action_space), make_schedule(lr)
+    pi, lr = SquashedGaussian(env.action_space), make_schedule(lr, name="lr")
 
     def make_model():
         model = ActorCritic(

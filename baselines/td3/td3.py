@@ -80,7 +80,7 @@ def learn(
 
     The environments step while the optimiser trains on what the memory holds so far.
     """
-    pi, lr = Deterministic(env.action_space), make_schedule(lr)
+    pi, lr = Deterministic(env.action_space), make_schedule(lr, name="lr")
     model, target = (
         ActorCritic(
             env.observation_space,

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import sys
+from ctypes.util import find_library
 from functools import partial
 
 import gymnasium as gym
@@ -93,9 +94,8 @@ def make_env(
     if drawn:
         # So that pygame does not look for a screen, nor MuJoCo where there is none.
         os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
-        if sys.platform == "linux" and not {"DISPLAY", "WAYLAND_DISPLAY"} & {
-            *os.environ
-        }:
+        no_screen = not {"DISPLAY", "WAYLAND_DISPLAY"} & {*os.environ}
+        if sys.platform == "linux" and no_screen and find_library("EGL"):
             os.environ.setdefault("MUJOCO_GL", "egl")
     purpose = f"environment {spec.id!r} cannot be made"
     with told_in_one_line(purpose, partial(find_definition, spec.entry_point)):
