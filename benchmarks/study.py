@@ -119,9 +119,9 @@ def studies() -> list:
             command = f"{fast} --ent_coef={ent_coef} --seed={seed}"
             found.append(Study(f"acktr_pong/{name}_seed_{seed}", command, above=18.5))
     command = f"--alg=acktr {PONG} --num_timesteps=1e7 --seed=0"
-    found.append(Study("pong/acktr_seed_0", command, 2_000_000))
+    found.append(Study("acktr_pong/preset_seed_0", command, 2_000_000))
     command = f"--alg=acer {PONG} --num_timesteps=1e7 --seed=0"
-    found.append(Study("pong/acer_seed_0", command, 3_500_000))
+    found.append(Study("acer_pong/seed_0", command, 3_500_000))
     breakout = "--env=BreakoutNoFrameskip-v4 --seed=0"
     command = f"--alg=ppo2 {breakout} --num_timesteps=1e7 --cliprange=linear:0.1"
     found.append(Study("breakout/ppo2", command, 3_000_000))
