@@ -201,7 +201,7 @@ def print_next_steps(settings, model_path) -> None:
 def command_of_model(command, model_path) -> str:
     """Returns a run's command, with the model to load but without its other paths."""
     words, kept = iter(shlex.split(command)), []
-    left_out = ("--load_path", "--save_path", "--log_path", "--num_timesteps")
+    left_out = ("--load_path", "--save_path", "--log_path")
     for word in words:
         if word in left_out:
             next(words, None)  # Its value is the next word.

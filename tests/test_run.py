@@ -309,7 +309,8 @@ def test_a_run_writes_its_files_and_says_where(capfd, empty_folder):
     assert "tensorflow" in config["versions"]
     out = capfd.readouterr().out
     assert "| total_timesteps " in out
-    assert "--load_path=" in out
+    model = log / "model.safetensors"
+    assert f"--num_timesteps=200 --num_env=2 --seed=4 --load_path={model}" in out
     assert f"baselines.evaluate {log}" in out and f"baselines.play {log}" in out
     table = (log / "log.txt").read_text()
     assert table.splitlines()[0] == out.splitlines()[0]
