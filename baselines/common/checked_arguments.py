@@ -78,7 +78,7 @@ def check_arguments(fn, given) -> Arguments:
     """Returns the arguments of a call to ``fn``, checked and complete.
 
     Args:
-        fn: a function whose arguments are declared as above.
+        fn: a function whose arguments are declared as in ``arguments.py``.
         given: the keyword arguments; those that are not its own are for its parts.
 
     Raises:

@@ -15,16 +15,8 @@ from typing import Annotated, Any, Literal, NamedTuple
 import numpy as np
 from annotated_types import BaseMetadata, GroupedMetadata
 
-from baselines.common.arguments import (
-    MayChange,
-    Needs,
-    NeedsNo,
-)
-from baselines.common.errors import (
-    UserValueError,
-    shown,
-    suggest,
-)
+from baselines.common.arguments import MayChange, Needs, NeedsNo
+from baselines.common.errors import UserValueError, shown, suggest
 
 REQUIRED = inspect.Parameter.empty
 

@@ -207,8 +207,8 @@ def warn_if_untrained(run, every, after) -> None:
 
 def warn_if_no_row(run, print_freq) -> None:
     """Warns if a run had too few episodes for a row of the log."""
-    ended_early = not run.is_last  # Otherwise, the last update has a row.
-    if run.total_timesteps and run.episodes.count < (print_freq if ended_early else 1):
+    needed = 1 if run.is_last else print_freq  # The last update has a row anyway.
+    if run.total_timesteps and run.episodes.count < needed:
         logger.warn(
             f"no row was logged: {run.episodes.count} episodes ended (as a Monitor "
             f"reports them), and print_freq is {print_freq}"

@@ -299,7 +299,7 @@ class Run:
         counted when an update ends.
         """
         before, now = self.episodes.previous, self.episodes.count
-        return count_due(before, now, print_freq) > 0 or now and self.is_last
+        return count_due(before, now, print_freq) > 0 or (self.is_last and now > 0)
 
     def row_due(self, log_interval) -> bool:
         """Whether an update has a row: first, last, and every ``log_interval``-th."""
