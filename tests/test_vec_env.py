@@ -75,8 +75,13 @@ def interrupt_after(seconds, handler):
         signal.signal(signal.SIGALRM, before)
 
 
+def worker_of(venv, number):
+    """The process of a worker, in the order of its environments."""
+    return psutil.Process(venv.unwrapped.worker_pids[number])
+
+
 def worker_processes(parent=None):
-    """The running workers of a process, in the order in which they started."""
+    """The running workers of a process, also of a VecEnv that is still ending."""
     children = psutil.Process(parent).children(recursive=True)
     return [child for child in children if is_running_worker(child)]
 
@@ -457,7 +462,7 @@ def test_a_killed_worker_is_replaced(capsys):
         venv.reset()
         venv.step([0] * 4)
         venv.step([0] * 4)
-        worker_processes()[1].kill()
+        worker_of(venv, 1).kill()
         with time_limit():
             obs, rewards, dones, infos = venv.step([0] * 4)
         assert obs.tolist() == [[3], [3], [0], [0]]
@@ -470,7 +475,7 @@ def test_a_killed_worker_is_replaced(capsys):
         assert obs.tolist() == [[4], [4], [1], [1]]
         assert rewards.tolist() == [4, 4, 1, 1]
         assert not dones.any()
-        worker_processes()[0].kill()
+        worker_of(venv, 0).kill()
         assert venv.reset().tolist() == [[0]] * 4
         assert not venv.step([0] * 4)[2].any()
     out = capsys.readouterr().out
@@ -482,7 +487,7 @@ def test_a_worker_killed_before_a_checkpoint_is_replaced():
     with SubprocVecEnv([CounterEnv] * 2, num_workers=2) as venv:
         venv.reset()
         venv.step([0, 0])
-        worker_processes()[1].kill()
+        worker_of(venv, 1).kill()
         state = venv.get_state()
         obs, _, dones, infos = venv.step([0, 0])
         assert obs.tolist() == [[2], [0]] and dones.tolist() == [False, True]
@@ -521,7 +526,7 @@ def test_a_worker_killed_while_it_takes_over_is_replaced(tmp_path):
     with SubprocVecEnv([DiesWhenMadeAgain], num_workers=1) as venv:
         venv.reset()
         venv.step([0])
-        worker_processes()[0].kill()
+        worker_of(venv, 0).kill()
         with time_limit(20):
             assert venv.step([0])[2].tolist() == [True]
             assert venv.step([0])[0].tolist() == [[1]]
@@ -532,7 +537,7 @@ def test_a_signal_is_answered_while_a_worker_hangs(capsys):
     log = logger.scoped_configure(None, ["stdout"])
     with log, SubprocVecEnv([CounterEnv] * 4, num_workers=2) as venv:
         venv.reset()
-        stopped = worker_processes()[1]
+        stopped = worker_of(venv, 1)
         stopped.suspend()
         with stop_signals(), time_limit():
             threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGTERM)).start()
@@ -564,7 +569,7 @@ def test_a_replaced_worker_continues_its_monitor_files(tmp_path):
         for _ in range(100):
             venv.step([0, 0])
         before = (tmp_path / "0.1.monitor.csv").read_bytes()
-        worker_processes()[1].kill()
+        worker_of(venv, 1).kill()
         with open(tmp_path / "0.1.monitor.csv", "ab") as file:
             file.write(b"12.0,1")  # It was writing a row.
         first_obs = venv.step([0, 0])[0][1]
@@ -587,7 +592,7 @@ def test_a_killed_worker_is_reported_with_its_exit_status():
     with SubprocVecEnv([CounterEnv] * 4, 2, on_worker_failure="raise") as venv:
         venv.reset()
         venv.step([0] * 4)
-        worker_processes()[1].send_signal(signal.SIGKILL)
+        worker_of(venv, 1).send_signal(signal.SIGKILL)
         with time_limit(), pytest.raises(WorkerError) as error:
             for _ in range(3):
                 venv.step([0] * 4)
@@ -602,7 +607,7 @@ def test_a_worker_that_hangs_is_ended(on_worker_failure, capsys):
         venv.worker_timeout = 1  # To start takes longer.
         venv.reset()
         venv.step([0] * 4)
-        stopped = worker_processes()[1]
+        stopped = worker_of(venv, 1)
         stopped.suspend()
         message = "environments 2 to 3 did not respond for 1 s and was ended"
         with time_limit():
