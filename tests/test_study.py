@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 import json
+import os
 
 import pytest
 
@@ -13,6 +14,11 @@ from benchmarks import study, tables
 from benchmarks.study import RUNS, Study
 
 CARTPOLE = "--alg=a2c --env=CartPole-v1 --num_timesteps=4000 --seed=0 --log_interval=20"
+
+
+linux_only = pytest.mark.skipif(
+    not hasattr(os, "sched_getaffinity"), reason="processes have no cores of their own"
+)
 
 
 @pytest.fixture
@@ -72,11 +78,48 @@ def test_what_is_over(tmp_path):
     assert study.is_over(Study("x", ""), tmp_path)
 
 
-def test_a_run_that_was_kept_before_its_end_says_so(results):
+def test_a_run_that_was_kept_before_its_end_says_so(results, monkeypatch):
     (results / "x").mkdir(parents=True)
     (results / "x" / "progress.csv").write_text("eprewmean,total_timesteps\n15.1,300\n")
     line = study.describe(Study("x", ""))
     assert line.endswith("stopped early at 300 agent steps, mean 15.1")
+    monkeypatch.setattr(study, "CUT", {"x": "no time", "y": "no machine"})
+    line = study.describe(Study("x", ""))
+    assert line.endswith("stopped early at 300 agent steps, mean 15.1 (no time)")
+    assert study.describe(Study("y", "")).endswith("cut (no machine)")
+
+
+def test_a_run_that_was_cut_exists_and_is_not_trained(tmp_path, capsys):
+    assert set(study.CUT) <= set(RUNS)
+    with pytest.raises(SystemExit):
+        study.main([str(tmp_path), *study.CUT])
+    assert "nothing to train" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+@linux_only
+def test_runs_at_the_same_time_share_the_cores(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2, 5})
+    assert study.shares_of_cores(1) == [{0, 1, 2, 5}]
+    assert study.shares_of_cores(2) == [{0, 2}, {1, 5}]
+    assert study.shares_of_cores(3) == [{0, 5}, {1}, {2}]
+    assert study.shares_of_cores(6) == [{0}, {1}, {2}, {5}, {0, 1, 2, 5}, {0, 1, 2, 5}]
+
+
+@linux_only
+def test_a_run_stays_on_its_cores(tmp_path, capfd, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    program = tmp_path / "says_cores.py"
+    program.write_text(
+        "import os, sys, time\n"
+        "time.sleep(0.5)\n"
+        "print(os.sched_getaffinity(0), os.getpriority(0, 0), file=sys.stderr)\n"
+    )
+    core = max(os.sched_getaffinity(0))
+    with pytest.raises(UserValueError, match="x ended with exit status 0"):
+        study.train(Study("x", "", program="says_cores"), tmp_path / "x", {core})
+    assert capfd.readouterr().err == f"{{{core}}} 19\n"
 
 
 def test_a_failed_run_is_named(results, tmp_path):
@@ -90,7 +133,7 @@ def test_list_says_what_is_begun_and_missing(results, tmp_path):
     (tmp_path / "x").mkdir()
     (tmp_path / "x" / "config.json").touch()
     found = study.describe(Study("x", ""), tmp_path)
-    assert found.endswith("begun: 0 agent steps, mean nan")
+    assert found.endswith("begun at 0 agent steps, mean nan")
 
 
 def test_another_program_continues_with_the_same_arguments(results, tmp_path, capfd):
