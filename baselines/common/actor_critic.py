@@ -148,10 +148,17 @@ class ActorCritic(Model):
         """Returns parameters [B, P] of π(·|s) for raw observations."""
         return self.parts["pi"](self.parts["network"](self.inputs(obs)))
 
-    def values(self, obs, actions):
-        """Returns each critic's values for raw observations, [critics, B]."""
+    def values(self, obs, actions, num_critics=None):
+        """Returns the critics' values for raw observations, [critics, B].
+
+        Args:
+            obs: [B, *observation shape]
+            actions: [B, *action shape]
+            num_critics: how many of the critics to ask, the first ones; None for all.
+        """
         obs = self.inputs(obs)
-        values = ops.stack([critic(obs, actions) for critic in self.critics])
+        critics = self.critics[:num_critics]
+        values = ops.stack([critic(obs, actions) for critic in critics])
         if "returns" in self.parts:
             values = self.parts["returns"].mean + self.deviation_of_returns * values
         return values

@@ -109,7 +109,8 @@ def learn(
 
     def policy_loss(slices):
         obs = slices[0].obs[-1]
-        loss = -ops.mean(model.values(obs, pi.mode(model.policy(obs)))[0])
+        actions = pi.mode(model.policy(obs))
+        loss = -ops.mean(model.values(obs, actions, num_critics=1))
         return loss, {"policy_loss": loss}
 
     critic_optimizer, policy_optimizer = Adam(), Adam()
