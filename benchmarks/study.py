@@ -13,10 +13,7 @@ benchmarks.tables write`` then fills in the tables of results/README.md. If a ru
 no other is started. Runs in ``CUT`` are not trained.
 """
 
-import csv
 import fnmatch
-import gzip
-import io
 import os
 import queue
 import signal
@@ -27,6 +24,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
+from baselines.bench.monitor import PACKED, pack_monitors
 from baselines.common import cli
 from baselines.common.errors import UserValueError
 from benchmarks import tables
@@ -219,34 +217,17 @@ def train(study, folder, cores=()) -> None:
         )
 
 
-def games(folder) -> bytes:
-    """Returns all games of a run as compressed CSV: environment, r, l and t."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["env", "r", "l", "t"])
-    for path in sorted(folder.glob("*.monitor.csv")):
-        with open(path, newline="") as file:
-            next(file, None)  # the line before the header
-            name = path.name.removesuffix(".monitor.csv")
-            rows = [
-                (name, row["r"], row["l"], row["t"]) for row in csv.DictReader(file)
-            ]
-        writer.writerows(rows)
-    # Without a timestamp, so that the same games give the same file.
-    return gzip.compress(text.getvalue().encode(), mtime=0)
-
-
 def finish(study, folder) -> None:
     """Copies a run to results/."""
-    found = games(folder)
+    games = pack_monitors(folder)
     tables.add(folder, tables.RESULTS / study.name)
     # Last, because a run with this file counts as finished.
-    (tables.RESULTS / study.name / "games.csv.gz").write_bytes(found)
+    (tables.RESULTS / study.name / PACKED).write_bytes(games)
 
 
 def is_finished(study) -> bool:
     """Whether a run is in results/."""
-    return (tables.RESULTS / study.name / "games.csv.gz").exists()
+    return (tables.RESULTS / study.name / PACKED).exists()
 
 
 def describe(study, folder=None) -> str:

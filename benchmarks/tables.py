@@ -19,7 +19,6 @@ instead of folders; one that ends in .txt names the outputs of ``benchmarks.faul
 """
 
 import csv
-import gzip
 import json
 import re
 import shutil
@@ -29,6 +28,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 from typing import NamedTuple
 
+from baselines.bench import load_results
 from baselines.common import cli
 from baselines.common.errors import UserFileError, UserValueError
 from benchmarks.faults import make_table
@@ -213,9 +213,7 @@ def table_of_tasks(patterns, published, results) -> str:
 
 def last_returns(folder, count=100) -> list:
     """Returns the returns of a run's last episodes, sorted by when they ended."""
-    text = gzip.decompress((folder / "games.csv.gz").read_bytes()).decode()
-    games = sorted(csv.DictReader(text.splitlines()), key=lambda game: float(game["t"]))
-    return [float(game["r"]) for game in games[-count:]]
+    return load_results(folder).r[-count:].tolist()
 
 
 def last_evaluation(folder) -> str:

@@ -1,5 +1,6 @@
 """Logs of this library and of others: read, smoothed, drawn by scripts."""
 
+import gzip
 import sys
 
 import matplotlib
@@ -9,7 +10,8 @@ from toy_logs import write_log, write_monitor
 
 from baselines import results_plotter
 from baselines.bench import load_results as load_episodes
-from baselines.common import plot_util
+from baselines.bench.monitor import pack_monitors
+from baselines.common import plot_util, tables
 from baselines.common.errors import UserError, UserFileError, UserValueError
 from baselines.common.plot_util import (
     load_results,
@@ -53,6 +55,43 @@ def test_agent_steps_of_runs_one_after_the_other(tmp_path):
     write_monitor(tmp_path / "0.monitor.csv", [1.0, 3.0], t_start=1000.0)
     write_monitor(tmp_path / "1.monitor.csv", [2.0, 4.0], t_start=9000.0)
     assert load_episodes(tmp_path).agent_steps.tolist() == [100, 200, 300, 400]
+
+
+def test_packed_episodes_are_those_of_the_monitor_files(tmp_path):
+    (tmp_path / "packed").mkdir()
+    for i in range(11):  # 0.1 and 0.10 are not the same environment
+        write_monitor(tmp_path / f"0.{i}.monitor.csv", [1.0, i], t_start=0.0)
+    packed = pack_monitors(tmp_path)
+    assert packed == pack_monitors(tmp_path)
+    (tmp_path / "packed" / "games.csv.gz").write_bytes(packed)
+    episodes, expected = (load_episodes(x) for x in (tmp_path / "packed", tmp_path))
+    assert episodes.tolist() == expected.tolist() and len(episodes) == 22
+    assert episodes.agent_steps.tolist() == expected.agent_steps.tolist()
+    results = load_results(tmp_path)
+    assert [len(result.monitor) for result in results] == [22, 22]
+
+
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        (b"env,r,l,t\n0.0,1,2,3\n", "is not a gzip file: Not a gzipped file"),
+        (gzip.compress(b"env,r,l,t\n" * 9)[:-9], "is not a gzip file: Compressed"),
+        (gzip.compress(b"r,l,t\n1,2,3\n"), "has the columns 'r,l,t' instead of env"),
+        (gzip.compress(b"env,r,l,t\n0.0,1,2\n"), "is not a table of 3 columns"),
+        (gzip.compress(b""), "has the columns '' instead of env,r,l,t"),
+        (gzip.compress(b"env,r,l,t\n" + 99 * b"0.0,1,2,3\n"), "has more than 900 char"),
+    ],
+)
+def test_damaged_packed_episodes_are_refused(tmp_path, monkeypatch, content, message):
+    monkeypatch.setattr(tables, "MAX_UNCOMPRESSED", 900)
+    (tmp_path / "games.csv.gz").write_bytes(content)
+    with pytest.raises(UserValueError, match=message):
+        load_episodes(tmp_path)
+
+
+def test_packed_run_without_an_episode(tmp_path):
+    (tmp_path / "games.csv.gz").write_bytes(pack_monitors(tmp_path))
+    assert len(load_episodes(tmp_path)) == 0
 
 
 def test_monitor_file_of_stable_baselines3_with_more_columns(tmp_path):

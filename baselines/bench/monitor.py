@@ -3,6 +3,8 @@
 import contextlib
 import csv
 import glob
+import gzip
+import io
 import json
 import os
 import time
@@ -22,6 +24,8 @@ from baselines.common.saving.files import (
 from baselines.common.saving.log_folder import check_no_run, hold
 from baselines.common.saving.states import check_like
 from baselines.common.tables import parse_table, read_text
+
+PACKED = "games.csv.gz"  # the episodes of all environments
 
 
 class Monitor(gym.Wrapper):
@@ -255,14 +259,57 @@ class ResultsWriter:
 def load_results(folder) -> np.recarray:
     """Returns the episodes of all monitor files in a folder, as ``read_monitors`` does.
 
+    If there are none, those in ``games.csv.gz``, which ``pack_monitors`` wrote.
+
     Raises:
-        UserFileError: if there are none.
-        UserValueError: if a file is not in their format.
+        UserFileError: if there is neither.
+        UserValueError: if a file is not in its format.
     """
-    pattern = os.path.join(glob.escape(os.fspath(folder)), f"*{Monitor.EXT}")
-    if not (paths := sorted(glob.glob(pattern))):
+    if paths := find_monitors(folder):
+        return read_monitors(paths)
+    path = os.path.join(folder, PACKED)
+    if not os.path.exists(path):
         raise UserFileError(f"there is no *.{Monitor.EXT} in {folder}")
-    return read_monitors(paths)
+    header, *lines = read_text(path).splitlines() or [""]
+    if header != "env,r,l,t":
+        raise UserValueError(f"{path} has the columns {header!r} instead of env,r,l,t")
+    rows = {}
+    for line in lines:
+        env, _, row = line.partition(",")
+        rows.setdefault(env, []).append(row)
+    monitors = [
+        ({"t_start": 0.0}, parse_table("\n".join(["r,l,t", *own, ""]), path))
+        for own in rows.values() or [[]]
+    ]
+    return merge_episodes(monitors)
+
+
+def find_monitors(folder) -> list:
+    """Returns the paths of a folder's monitor files, sorted."""
+    pattern = os.path.join(glob.escape(os.fspath(folder)), f"*{Monitor.EXT}")
+    return sorted(glob.glob(pattern))
+
+
+def pack_monitors(folder) -> bytes:
+    """Returns the episodes of a run's environments as one CSV file, compressed by gzip.
+
+    Its columns are ``env``, which is the beginning of the monitor file's name, ``r``,
+    ``l`` and ``t``. Headers and ``info_keywords`` are left out.
+
+    Args:
+        folder: the log folder.
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["env", "r", "l", "t"])
+    for path in find_monitors(folder):
+        env = os.path.basename(path).removesuffix(f".{Monitor.EXT}")
+        rows = read_text(path).partition("\n")[2].splitlines()
+        writer.writerows(
+            (env, row["r"], row["l"], row["t"]) for row in csv.DictReader(rows)
+        )
+    # Without a timestamp, so that the same episodes give the same file.
+    return gzip.compress(text.getvalue().encode(), mtime=0)
 
 
 def read_monitors(paths) -> np.recarray:
@@ -278,7 +325,12 @@ def read_monitors(paths) -> np.recarray:
         all environments at the end of each episode, also of episodes that had not
         ended by then, if each file is of one environment and all step together.
     """
-    headers, tables = zip(*(read_monitor(path) for path in paths))
+    return merge_episodes([read_monitor(path) for path in paths])
+
+
+def merge_episodes(monitors) -> np.recarray:
+    """Returns what ``read_monitors`` does, from the results of ``read_monitor``."""
+    headers, tables = zip(*monitors)
     names = dict.fromkeys(name for table in tables for name in table.dtype.names)
     merged = np.recarray(sum(map(len, tables)), [(name, float) for name in names])
     for name in names:

@@ -12,6 +12,7 @@ import numpy as np
 
 from baselines.bench import Monitor
 from baselines.bench import load_results as load_episodes
+from baselines.bench.monitor import PACKED
 from baselines.common.config import check_config
 from baselines.common.errors import (
     MissingDependency,
@@ -76,7 +77,7 @@ def load_results(
             raise UserFileError(f"there is no folder {root}")
         for dirname, folders, files in os.walk(root):
             folders.sort()
-            has_episodes = any(name.endswith(Monitor.EXT) for name in files)
+            has_episodes = any(name.endswith((Monitor.EXT, PACKED)) for name in files)
             has_episodes = enable_monitor and has_episodes
             has_rows = enable_progress and "progress.csv" in files
             if not (has_episodes or has_rows):

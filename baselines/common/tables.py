@@ -1,18 +1,23 @@
 """Reads CSV files of numbers, from this library or others, into record arrays."""
 
 import csv
+import gzip
 import os
+import zlib
 
 import numpy as np
 
 from baselines.common.errors import UserFileError, UserValueError
+
+MAX_UNCOMPRESSED = 2**28  # A small compressed file can stand for far more than memory.
 
 
 def read_table(path) -> np.recarray:
     """Returns the rows of a CSV file, whose first line names the columns.
 
     Args:
-        path: of the file; anything after its last line break is left out.
+        path: of the file, compressed by gzip if it ends in ``.gz``; anything after its
+            last line break is left out.
 
     Returns:
         a record array with a float column ``table[name]`` (also ``table.name``) for
@@ -27,13 +32,21 @@ def read_table(path) -> np.recarray:
 def read_text(path) -> str:
     if os.path.exists(path) and not os.path.isfile(path):  # A pipe would wait.
         raise UserFileError(f"cannot read {path}: it is not a regular file")
+    compressed = os.fspath(path).endswith(".gz")
     try:
-        with open(path, newline="") as file:
-            return file.read()
+        with (gzip.open if compressed else open)(path, "rt", newline="") as file:
+            text = file.read(MAX_UNCOMPRESSED + 1 if compressed else -1)
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise UserValueError(f"{path} is not a gzip file: {error}") from None
     except OSError as error:
         raise UserFileError(f"cannot read {path}: {error.strerror}") from None
     except UnicodeDecodeError:
         raise UserValueError(f"{path} is not a CSV file: it is not text") from None
+    if compressed and len(text) > MAX_UNCOMPRESSED:
+        raise UserValueError(
+            f"{path} has more than {MAX_UNCOMPRESSED:,} characters when uncompressed"
+        )
+    return text
 
 
 def parse_table(text, path) -> np.recarray:
