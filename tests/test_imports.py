@@ -1,6 +1,7 @@
 """Who may import whom, by folder, so that the house keeps its shape."""
 
 import ast
+import contextlib
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 from conftest import is_preset
 
 import baselines
+from baselines.common import lazy
 from baselines.common.discovery import list_algorithms
 
 PACKAGE = Path(baselines.__file__).parent
@@ -108,3 +110,20 @@ def test_rooms_without_keras(room):
 def test_files_are_short_enough_to_read():
     for path, _ in modules():
         assert len((PACKAGE / path).read_text().splitlines()) <= 400, path
+
+
+@pytest.mark.parametrize(
+    "last_line, shown",
+    [("pass", ""), ("1 / 0", "note"), ("raise KeyboardInterrupt", "")],
+)
+def test_notes_of_an_import_are_shown_if_it_fails(
+    last_line, shown, tmp_path, monkeypatch, capfd
+):
+    (tmp_path / "notes.py").write_text(
+        f"import os\nos.write(2, b'note')\n{last_line}\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "notes", raising=False)
+    with contextlib.suppress(ZeroDivisionError, KeyboardInterrupt):
+        lazy.import_quietly("notes")
+    assert capfd.readouterr().err == shown

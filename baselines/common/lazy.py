@@ -78,7 +78,7 @@ def import_quietly(module):
             importlib.import_module(module)
         except UserError:
             raise
-        except BaseException:
+        except Exception:
             notes.seek(0)
             os.write(stderr, notes.read())
             raise
