@@ -18,7 +18,9 @@ def evaluate_run(
     ] = False,
     seed: arg.Seed = None,
     precision: arg.ActingPrecision = None,
-    json: Annotated[bool, "whether to print one JSON object"] = False,
+    json: Annotated[
+        bool, "whether to print one JSON object, with the return of each episode"
+    ] = False,
     alg: arg.ForeignAlgorithm = None,
     env: arg.ForeignEnv = None,
     network: arg.ForeignNetwork = None,
@@ -32,7 +34,14 @@ def evaluate_run(
     model = load_given(path, **code, seed=seed, precision=precision)
     with trained_env.make(min(num_env, episodes), seed) as vec_env:
         model.check_spaces(vec_env)
-        found = summary(evaluate(model, vec_env, episodes, deterministic))
+        results = evaluate(model, vec_env, episodes, deterministic)
+    found = {
+        "env": trained_env.spec.id,
+        **summary(results),
+        "deterministic": deterministic,
+        "seed": seed,
+        "returns": [result["r"] for result in results],
+    }
     if json:
         print(json_text.dumps(found))
     else:

@@ -1,9 +1,8 @@
 """Draws learning curves of runs: ``python -m baselines.plot LOGDIR... -o curve.png``.
 
-Runs that differ only in their seed become one curve: the mean of the seeds, up to where
-the shortest ends, with a band from the lowest to the highest. A single seed is one
-line, with its episodes behind it. Logs of OpenAI Baselines and of Stable-Baselines3 can
-be drawn as well.
+Runs that differ only in their seed become one curve: their mean, up to where the
+shortest ends, with a band around it. A single run is one line, with its episodes behind
+it. Logs of OpenAI Baselines and of Stable-Baselines3 can be drawn as well.
 """
 
 import contextlib
@@ -25,9 +24,24 @@ from baselines.common.tables import read_text, to_number
 
 SUFFIXES = ".png", ".svg", ".pdf"
 GREYS = "black", "0.5", "0.7"  # for references
+BANDS = {
+    "range": "lowest to highest",
+    "std": "standard deviation",
+    "ci95": "95 % confidence",
+}
+RESAMPLES = 2000  # of the runs, for confidence intervals
 
 
-def plot(logs, output, x="steps", y=None, smooth=None, references=(), title=None):
+def plot(
+    logs,
+    output,
+    x="steps",
+    y=None,
+    smooth=None,
+    references=(),
+    title=None,
+    band="range",
+):
     """Draws learning curves into a file, and returns matplotlib's figure.
 
     Args:
@@ -46,10 +60,15 @@ def plot(logs, output, x="steps", y=None, smooth=None, references=(), title=None
             lines in the first panel. ``FILE.csv:Pong:a2c`` takes only the rows
             ``Pong,a2c,x,y`` of a file with more columns. All may begin with ``LABEL=``.
         title: of the picture; None for the environment, if it is the same in all logs.
+        band: around the mean of several runs: ``range``, from the lowest to the
+            highest; ``std``, one standard deviation (divided by n - 1) below and above;
+            ``ci95``, a 95 % confidence interval of the mean, by bootstrap over runs
+            (Agarwal et al. 2021, "Deep Reinforcement Learning at the Edge of the
+            Statistical Precipice").
 
     Raises:
         UserFileError: if there is no log, or a file cannot be read or written.
-        UserValueError: for an unknown column, suffix or x, or for a damaged file.
+        UserValueError: for an unknown column, suffix, x or band, or for a damaged file.
         MissingDependency: if matplotlib is not installed.
     """
     plot_util.import_matplotlib()
@@ -62,6 +81,10 @@ def plot(logs, output, x="steps", y=None, smooth=None, references=(), title=None
                 f"unknown x {name!r}{suggest(name, X_UNITS)}; expected "
                 f"{', '.join(X_UNITS)}, or several with commas"
             )
+    if band not in BANDS:
+        raise UserValueError(
+            f"unknown band {band!r}{suggest(band, BANDS)}; expected {', '.join(BANDS)}"
+        )
     if smooth is not None and smooth < 1:
         raise UserValueError(f"--smooth has to be at least 1, received {smooth}")
     curves, env = find_curves(logs, y)
@@ -70,7 +93,8 @@ def plot(logs, output, x="steps", y=None, smooth=None, references=(), title=None
     title = env if title is None else title
     try:
         with plot_util.drawing():
-            figure = draw(panels, names, name_y(curves, y, smooth), references, title)
+            y_name = name_y(curves, y, smooth)
+            figure = draw(panels, names, y_name, references, title, band=band)
             figure.savefig(output, dpi=110)
     except OSError as error:
         raise UserFileError(f"cannot write {output}: {error.strerror}") from None
@@ -130,7 +154,7 @@ def read_reference(text):
     return label or " ".join([name, *cells]), xs, ys
 
 
-def draw(panels, x, y, references=(), title=None, size=(7, 4)):
+def draw(panels, x, y, references=(), title=None, size=(7, 4), band="range"):
     """Returns a figure with panels of curves.
 
     Args:
@@ -140,6 +164,7 @@ def draw(panels, x, y, references=(), title=None, size=(7, 4)):
         references: from ``read_reference``.
         title: of the picture, or None.
         size: width, and height without the legend, in inches.
+        band: as in ``plot``.
     """
     from matplotlib.figure import Figure
 
@@ -147,12 +172,12 @@ def draw(panels, x, y, references=(), title=None, size=(7, 4)):
     axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
     styles = list(itertools.product(["-", "--", ":"], plot_util.COLORS))
     for axis, name, curves in zip(axes, x, panels):
-        # Several seeds are drawn up to where the shortest ends.
+        # Several runs are drawn up to where the shortest ends.
         longest = max(min(xs[-1] for xs, *_ in seeds) for seeds in curves.values())
         scale = 1e6 if longest >= 1e6 and name in ("steps", "frames") else 1
         for i, (label, seeds) in enumerate(curves.items()):
             line, color = styles[i % len(styles)]
-            draw_curve(axis, label, seeds, scale, color=color, ls=line)
+            draw_curve(axis, label, seeds, scale, band, color=color, ls=line)
         for (label, xs, ys), color in zip(references, itertools.cycle(GREYS)):
             style = {"color": color, "lw": 1.2, "label": label or None}
             if xs is None:
@@ -185,8 +210,8 @@ def add_legend(figure, handles, labels) -> int:
     return math.ceil(len(labels) / columns)
 
 
-def draw_curve(axis, label, seeds, scale, **style) -> None:
-    """Draws a single seed, or the mean and the band of several."""
+def draw_curve(axis, label, seeds, scale, band, **style) -> None:
+    """Draws a single run, or the mean and the band of several."""
     if len(seeds) == 1:
         ((xs, raw, smoothed),) = seeds
         if not np.array_equal(raw, smoothed):
@@ -195,11 +220,30 @@ def draw_curve(axis, label, seeds, scale, **style) -> None:
         return
     first, last = min(xs[0] for xs, *_ in seeds), min(xs[-1] for xs, *_ in seeds)
     grid = np.linspace(first, last, 500)
-    ys = [np.interp(grid, xs, smoothed) for xs, _, smoothed in seeds]
-    low, high = np.min(ys, axis=0), np.max(ys, axis=0)
-    label = f"{label} ({len(seeds)} seeds, lowest to highest)"
+    ys = np.array([np.interp(grid, xs, smoothed) for xs, _, smoothed in seeds])
+    mean, (low, high) = np.mean(ys, axis=0), find_band(ys, band)
+    label = f"{label} ({len(seeds)} runs, {BANDS[band]})"
     axis.fill_between(grid / scale, low, high, color=style["color"], alpha=0.2, lw=0)
-    axis.plot(grid / scale, np.mean(ys, axis=0), label=label, **style)
+    axis.plot(grid / scale, mean, label=label, **style)
+
+
+def find_band(ys, band):
+    """Returns the lower and the upper end of a band for the curves of runs.
+
+    Args:
+        ys: [runs, points]
+        band: as in ``plot``.
+    """
+    if band == "range":
+        return np.min(ys, axis=0), np.max(ys, axis=0)
+    if band == "std":
+        mean, deviation = np.mean(ys, axis=0), np.std(ys, axis=0, ddof=1)
+        return mean - deviation, mean + deviation
+    # How often each resample has each run.
+    counts = np.random.default_rng(0).multinomial(
+        len(ys), np.full(len(ys), 1 / len(ys)), RESAMPLES
+    )
+    return np.quantile(counts @ ys / len(ys), [0.025, 0.975], axis=0)
 
 
 def main(argv=None):
@@ -250,6 +294,12 @@ def main(argv=None):
         metavar="[LABEL=]REFERENCE",
         help="a number for a horizontal line, or a FILE.csv of rows x,y for a dashed "
         "curve (FILE.csv:a:b for its rows a,b,x,y); may be repeated",
+    )
+    add(
+        "--band",
+        default="range",
+        help="around the mean of several runs: range (lowest to highest; the default), "
+        "std (standard deviation) or ci95 (95%% confidence interval of the mean)",
     )
     add("--title", help="default: the environment, if all have the same")
     with cli.one_line_errors():

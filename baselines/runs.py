@@ -4,7 +4,7 @@ import json as json_text
 from typing import Annotated
 
 from baselines.common import cli, mpi
-from baselines.common.curves import try_runs
+from baselines.common.curves import settings_of, try_runs, what_differs
 from baselines.common.errors import one_line
 from baselines.common.run_folder import describe_run
 
@@ -17,7 +17,8 @@ def list_runs(
 ):
     """Prints one line for each log folder at or below a folder.
 
-    Last and best are mean returns of 100 episodes. A run is running while a process
+    Last and best are mean returns of 100 episodes. Settings are those in which runs of
+    the same algorithm in the same environment differ. A run is running while a process
     writes to its folder. Otherwise it is finished if it has its model, resumable if it
     has checkpoints for --resume, and stopped if it has neither. Damaged log folders are
     named on stderr after the others, and the exit status is then 1.
@@ -26,24 +27,29 @@ def list_runs(
     if not results:
         raise errors[0]
     runs = [describe_run(result) for result in results]
+    settings = [settings_of(result) for result in results]
     if json:
         changes = [{"changed": run.changed.isoformat("T", "seconds")} for run in runs]
-        found = [run._asdict() | change for run, change in zip(runs, changes)]
+        found = [
+            run._asdict() | change | {"settings": own}
+            for run, change, own in zip(runs, changes, settings)
+        ]
         print(json_text.dumps(found, indent=2))
     else:
-        print(
-            align(
-                [
-                    {
-                        "folder": run.folder,
-                        **run.cells(),
-                        "last change": f"{run.changed:%Y-%m-%d %H:%M}",
-                        "state": run.state,
-                    }
-                    for run in runs
-                ]
-            )
-        )
+        rows = [
+            {
+                "folder": run.folder,
+                **run.cells(),
+                "last change": f"{run.changed:%Y-%m-%d %H:%M}",
+                "state": run.state,
+                "settings": ", ".join(what_differs(own, settings)),
+            }
+            for run, own in zip(runs, settings)
+        ]
+        if not any(row["settings"] for row in rows):
+            for row in rows:
+                del row["settings"]
+        print(align(rows))
     if errors:
         mpi.end(1, "\n".join(f"error: {one_line(error)}" for error in errors))
     return runs

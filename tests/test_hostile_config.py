@@ -72,6 +72,7 @@ DAMAGED = {
         lambda c: c.update(update_size=[1]),
         "update_size has to be an int",
     ),
+    "described": (lambda c: c.update(described=5), "described has to be a dict"),
     "environments": (
         lambda c: (
             c["arguments"].update(num_env=WIDE) or c["settings"].update(nsteps="x")

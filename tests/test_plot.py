@@ -64,21 +64,66 @@ def test_seeds_are_a_mean_and_a_band_as_far_as_all_go():
     (band,) = figure.axes[0].collections
     corners = band.get_paths()[0].vertices
     assert {tuple(corner) for corner in corners} >= {(200, 1), (200, 5), (100, 3)}
-    assert labels(figure) == ["dqn (2 seeds, lowest to highest)"]
+    assert labels(figure) == ["dqn (2 runs, lowest to highest)"]
+
+
+def bounds(figure):
+    """The lowest and the highest y of the band at the left end of its only curve."""
+    (band,) = figure.axes[0].collections
+    corners = band.get_paths()[0].vertices
+    ys = corners[corners[:, 0] == corners[:, 0].min(), 1]
+    return min(ys), max(ys)
+
+
+def test_bands():
+    for i in range(5):  # mean 3, deviation sqrt(2.5)
+        write_log(Path(f"logs/{i}"), [1.0 + i, 1.0 + i], seed=i)
+    figure = plot(["logs"], "curve.png", band="std")
+    assert labels(figure) == ["dqn (5 runs, standard deviation)"]
+    assert bounds(figure) == pytest.approx((3 - 2.5**0.5, 3 + 2.5**0.5))
+    figure = plot(["logs"], "curve.png", band="ci95")
+    assert labels(figure) == ["dqn (5 runs, 95 % confidence)"]
+    # Of 5 ** 5 equally likely resamples, the outer 2.5 % have means up to 1.8.
+    assert bounds(figure) == pytest.approx((1.8, 4.2), abs=0.21)
+    assert lines(figure)[0][2][0] == pytest.approx(3)
+
+
+def test_runs_that_may_differ_in_more_than_their_seeds_are_warned_of(capsys):
+    write_log(Path("logs/a"), [1.0], versions={"commit": "abcdefgh"})
+    write_log(Path("logs/b"), [1.0], seed=1, versions={"commit": "bcdefghi"})
+    plot(["logs"], "curve.png")
+    assert capsys.readouterr().err == (
+        "warning: 2 runs are one curve, dqn, but they are of the commits abcdefg, "
+        "bcdefgh; LABEL=LOG separates them\n"
+    )
+    write_log(Path("logs/b"), [1.0], versions={"commit": "abcdefgh"})
+    plot(["logs"], "curve.png")
+    assert "2 runs are one curve, dqn, but several have seed 0" in (
+        capsys.readouterr().err
+    )
+    plot(["both=logs"], "curve.png")
+    write_log(Path("logs/b"), [1.0], seed=1, versions={"commit": "abcdefgh"})
+    plot(["logs"], "curve.png")
+    assert not capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("changes", "expected", "title"),
     [
-        ({"seed": 1, "save_path": "x"}, ["dqn (2 seeds, lowest to highest)"], "Pong"),
+        ({"seed": 1, "save_path": "x"}, ["dqn (2 runs, lowest to highest)"], "Pong"),
         ({"lr": 0.5}, ["dqn, lr=0.1", "dqn, lr=0.5"], "Pong"),
+        (
+            {"described": {"network": "my.wide"}},
+            ["dqn, network=None", "dqn, network=my.wide"],
+            "Pong",
+        ),
         ({"alg": "a2c"}, ["dqn", "a2c"], "Pong"),
         ({"env": "Breakout"}, ["dqn, Pong", "dqn, Breakout"], ""),
     ],
 )
 def test_runs_are_told_apart_by_what_differs(changes, expected, title):
-    write_log(Path("logs/0"), [1.0], **{"lr": 0.1})
-    write_log(Path("logs/1"), [1.0], **{"lr": 0.1, **changes})
+    write_log(Path("logs/0"), [1.0], lr=0.1, network=None)
+    write_log(Path("logs/1"), [1.0], **{"lr": 0.1, "network": None, **changes})
     figure = plot(["logs"], "curve.png")
     assert labels(figure) == expected
     assert figure.get_suptitle() == title
@@ -89,7 +134,7 @@ def test_logs_without_config_are_told_apart_by_their_folders():
         Path(name).mkdir(parents=True)
         write_monitor(Path(name, "0.monitor.csv"), [1.0], env="CartPole-v1")
     figure = plot(["ppo", "a2c-0"], "curve.png")
-    assert labels(figure) == ["ppo (2 seeds, lowest to highest)", "a2c"]
+    assert labels(figure) == ["ppo (2 runs, lowest to highest)", "a2c"]
     assert figure.get_suptitle() == "CartPole-v1"
     table("mine/progress.csv", "eprewmean,total_timesteps\n7,100\n")
     assert labels(plot(["mine/progress.csv"], "curve.png")) == ["mine"]
@@ -101,7 +146,7 @@ def test_label_names_a_curve_and_joins_runs():
     table("a.csv", "eprewmean,total_timesteps\n7,100\n")
     write_monitor(Path("b.monitor.csv"), [2.0])
     logs = ["a=b=lr=1", "a=b=lr=2", "file=a.csv", "episodes=b.monitor.csv", "lr=1"]
-    expected = ["a=b (2 seeds, lowest to highest)", "file", "episodes", "dqn"]
+    expected = ["a=b (2 runs, lowest to highest)", "file", "episodes", "dqn"]
     figure = plot(logs, "curve.png", title="Mine")
     assert labels(figure) == expected
     assert figure.get_suptitle() == "Mine"
@@ -242,6 +287,7 @@ def test_run_that_has_just_begun_is_left_out(capsys):
         ("begun -o c.png --y=loss", "there is no progress.csv in begun"),
         ("log -o c.png --x=step", "'step'; did you mean 'steps'?"),
         ("log -o c.png --x=frames", "is of mujoco: take --x=steps"),
+        ("log -o c.png --band=ci", "unknown band 'ci'; did you mean 'ci95'?"),
         ("log -o c.png --smooth=0", "at least 1, received 0"),
         (
             "log -o c.png --reference=r.txt",

@@ -20,6 +20,7 @@ from baselines.common.discovery import list_algorithms
 from baselines.common.errors import OUR_NAMES, UserFileError
 from baselines.common.parsing import parse
 from baselines.common.settings import OWN
+from baselines.common.tables import read_table
 from baselines.gail.record import record
 from benchmarks import chaos, throughput
 from benchmarks.options import parse_options
@@ -170,7 +171,7 @@ def test_command_line_is_understood(command, home):
 
 @pytest.mark.parametrize("command", PLOTS)
 def test_picture_is_drawn(command, home):
-    for name in re.findall(r"~/([\w/]+?)(?:/progress.csv)? ", command):
+    for name in re.findall(r"~/([\w/-]+?)(?:/progress.csv)? ", command):
         write_log(home / name, [1.0, 2.0, 3.0], env_type="atari")
     plot.main(shlex.split(command))
     picture = re.search(r"-o (\S+)", command)[1]
@@ -320,3 +321,21 @@ def test_readme_snippet_runs_as_a_script(code, tmp_path):
 @pytest.mark.parametrize("code", [code for code in SCRIPTS if code not in README])
 def test_docs_snippet_runs(code, home):
     exec(compile(shortened(code), "snippet", "exec"), {"__name__": "snippet"})
+
+
+@pytest.mark.slow
+def test_script_of_experiments_trains_and_does_so_only_once(home):
+    page = (ROOT / "docs" / "experiments.md").read_text()
+    script = re.search(r"^```sh\n(.*?)^```", page, re.M | re.S)[1]
+    for before, after in {
+        "for lr in 1e-4 3e-4": "for lr in 1e-4",
+        "for seed in 0 100 200 300 400": "for seed in 0 100",
+        "--lr=$lr": "--lr=$lr --num_timesteps=500 --nsteps=16",
+        "python -m": f"{sys.executable} -m",
+    }.items():
+        assert before in script
+        script = script.replace(before, after)
+    for _ in range(2):
+        subprocess.run(["sh", "-e", "-c", script], check=True, timeout=300)
+        rows = [read_table(path) for path in home.glob("logs/ppo2/*/*/progress.csv")]
+        assert [rows.total_timesteps[-1] for rows in rows] == [384, 384]

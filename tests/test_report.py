@@ -166,6 +166,13 @@ def test_runs_side_by_side():
     assert differences == [["lr", "0.1", "0.2"]]
 
 
+def test_runs_of_two_commits_differ():
+    for name in "ab":
+        write_log(Path("logs", name), [1.0], versions={"commit": f"{name}123"})
+    report(["logs"])
+    assert Page("report.html").rows[-1] == ["commit", "a123", "b123"]
+
+
 def test_run_without_an_episode_has_no_curve():
     write_log(Path("logs/a"), [1.0, 3.0])
     write_log(Path("logs/b"), [], num_timesteps=1000, lr=0.5)

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import math
 import os
 import pty
 import re
@@ -10,13 +11,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import gymnasium as gym
 import numpy as np
 import pytest
 
 import baselines
 from baselines import __main__ as commands
-from baselines import run
-from baselines.common import mpi
+from baselines import logger, run
+from baselines.a2c import learn
+from baselines.common import config, mpi
 from baselines.common.checked_arguments import check_arguments
 from baselines.common.errors import UserTypeError
 from baselines.common.loading import rendered
@@ -436,6 +439,31 @@ def test_fork_of_an_algorithm_runs_by_its_name(tmp_path):
     subprocess.run(command, check=True, capture_output=True, timeout=60)
     header, row, *_ = Path("log/progress.csv").read_text().splitlines()
     assert dict(zip(header.split(","), row.split(",")))["mine"] == "7.0"
+    versions = json.loads(Path("log/config.json").read_text())["versions"]
+    assert versions["commit of my_pkg.my_alg"] is None  # It is in no repository.
+
+
+@pytest.mark.skipif(not shutil.which("git"), reason="needs git")
+def test_commit_of_code_of_your_own():
+    Path("mine.py").touch()
+    person = ["-c", "user.name=me", "-c", "user.email=me@example.com"]
+    for words in (["init"], ["add", "mine.py"], ["commit", "-m", "Add it"]):
+        subprocess.run(["git", *person, *words], check=True, capture_output=True)
+    commit = config.describe_commit(os.getcwd())
+    assert re.fullmatch("[0-9a-f]{40}", commit)
+    Path("mine.py").write_text("changed = True")
+    assert config.describe_commit(os.getcwd()) == f"{commit}-dirty"
+
+
+def test_config_of_a_run_from_python_names_what_is_not_json():
+    env = gym.make("CartPole-v1", sutton_barto_reward=True)
+    common = dict(env=env, network="mlp", total_timesteps=10)
+    with logger.scoped_configure("log", []):
+        learn(**common, lr=math.sqrt, callback=lambda *_: False)
+    found = json.loads(Path("log/config.json").read_text())
+    kwargs = {"sutton_barto_reward": True}
+    assert found["described"] == {"lr": "math.sqrt", "env_kwargs": kwargs}
+    assert found["settings"]["num_layers"] == 2
 
 
 def test_videos_of_training(empty_folder):

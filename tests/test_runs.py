@@ -56,6 +56,16 @@ def test_table_has_a_line_for_each_log_folder(capsys):
     assert lines[0].index("Breakout") == lines[1].index("Pong")
 
 
+def test_settings_that_differ_between_runs_of_a_task_are_shown(capsys):
+    for i, lr in enumerate([0.1, 0.2]):
+        write_log(Path(f"logs/{i}"), [1.0], seed=i, lr=lr, gamma=0.9)
+    write_log(Path("logs/2"), [1.0], alg="a2c", lr=0.3)
+    first, second, third = listed(capsys).splitlines()[1:]
+    assert first.endswith("  lr=0.1") and second.endswith("  lr=0.2")
+    assert third.endswith("stopped")
+    assert [run["settings"]["lr"] for run in find_json(capsys)] == [0.1, 0.2, 0.3]
+
+
 def test_last_and_best_are_means_of_100_episodes(capsys):
     write_log(Path("logs"), [0.0] * 50 + [10.0] * 100 + [0.0] * 30)
     (found,) = find_json(capsys)

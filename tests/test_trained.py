@@ -303,6 +303,9 @@ def test_evaluate_prints_scores(trained, capsys):
     assert found["mean"] == found["mean_length"]  # a point a step
     cli.command(evaluate.evaluate_run, [*argv, "--json"])
     assert json.loads(capsys.readouterr().out) == found
+    assert (found["env"], found["seed"]) == ("CartPole-v1", 3)
+    assert found["deterministic"] and len(found["returns"]) == 5
+    assert np.mean(found["returns"]) == found["mean"]
 
 
 @pytest.mark.parametrize(

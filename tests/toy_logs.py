@@ -3,7 +3,16 @@
 import json
 
 
-def write_log(folder, returns, env="Pong", env_type=None, minutes=None, **settings):
+def write_log(
+    folder,
+    returns,
+    env="Pong",
+    env_type=None,
+    minutes=None,
+    versions=None,
+    described=None,
+    **settings,
+):
     """Writes the log of a run whose episodes have 100 agent steps and take a minute.
 
     Args:
@@ -12,6 +21,7 @@ def write_log(folder, returns, env="Pong", env_type=None, minutes=None, **settin
         env: the environment.
         env_type: its type.
         minutes: when each episode ended; None for minute 1, 2 ...
+        versions, described: as in config.json.
         settings: ``alg``, ``seed`` and others, as in config.json.
     """
     folder.mkdir(parents=True, exist_ok=True)
@@ -23,7 +33,8 @@ def write_log(folder, returns, env="Pong", env_type=None, minutes=None, **settin
     (folder / "progress.csv").write_text(text)
     arguments = {"alg": "dqn", "env": env, "env_type": env_type, "seed": 0, **settings}
     config = {"arguments": arguments, "settings": {}, "ranks": 1, "resumed": []}
-    config["log_formats"] = ["csv"]
+    config |= {"log_formats": ["csv"], "versions": versions or {}}
+    config |= {"described": described or {}}
     (folder / "config.json").write_text(json.dumps(config))
 
 

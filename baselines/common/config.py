@@ -31,7 +31,10 @@ KINDS = {
     "log_formats": list[str],
 }
 KEYS = {name: Argument(name, kind) for name, kind in KINDS.items()}  # besides format
-UPDATE_SIZE = Argument("update_size", Count)  # only in runs started from Python
+FROM_PYTHON = {  # only in runs started from Python
+    "update_size": Argument("update_size", Count),
+    "described": Argument("described", dict),  # arguments that are not JSON
+}
 NEVER_STORED = {"env", "seed", "resume"}  # among the settings of learn()
 
 
@@ -49,7 +52,8 @@ def make_config(settings, argv=None) -> dict:
         "ranks": mpi.size,
         "command": argv and command_line(argv),
         "resumed": [],
-        "versions": versions(),
+        "versions": versions()
+        | foreign_commits(settings.learn_arguments | settings.arguments),
     }
 
 
@@ -65,7 +69,8 @@ def add_start(config, argv, num_timesteps) -> None:
         config["arguments"]["num_timesteps"] = num_timesteps
         config["settings"]["total_timesteps"] = num_timesteps
     command = argv and command_line(argv)
-    config["resumed"].append({"command": command, "versions": versions()})
+    found = versions() | foreign_commits(config["settings"] | config["arguments"])
+    config["resumed"].append({"command": command, "versions": found})
 
 
 def read_config(folder, own) -> dict:
@@ -133,7 +138,7 @@ def check_config(config, own) -> None:
 
     Missing names, and names from other versions, are accepted here.
     """
-    for name, argument in {**KEYS, "update_size": UPDATE_SIZE}.items():
+    for name, argument in {**KEYS, **FROM_PYTHON}.items():
         if name in config:
             argument.check(config[name])
     for name, value in config.get("arguments", {}).items():
@@ -218,9 +223,33 @@ def versions(*packages) -> dict:
 def commit():
     """Returns the Git commit of this package's checkout, or None if there is none."""
     checkout = os.path.dirname(os.path.dirname(baselines.__file__))
-    if not os.path.exists(os.path.join(checkout, ".git")) or not shutil.which("git"):
+    # Installed, the package may lie in a repository of something else.
+    return describe_commit(checkout) if os.path.exists(f"{checkout}/.git") else None
+
+
+def foreign_commits(arguments) -> dict:
+    """Returns the Git commits of the code outside this package that a run names.
+
+    Args:
+        arguments: of the run, among them ``CODE``.
+
+    Returns:
+        the commit, or None, by ``commit of MODULE``.
+    """
+    found = {}
+    for value in foreign_values(arguments).values():
+        module = value.partition(":")[0]
+        source = getattr(sys.modules.get(module), "__file__", None)
+        folder = source and os.path.dirname(os.path.abspath(source))
+        found[f"commit of {module}"] = folder and describe_commit(folder)
+    return found
+
+
+def describe_commit(folder):
+    """Returns the Git commit of a folder's repository, or None if it is in none."""
+    if not shutil.which("git"):
         return None
-    command = ["git", "-C", checkout, "describe", "--always", "--dirty", "--exclude=*"]
+    command = ["git", "-C", folder, "describe", "--always", "--dirty", "--exclude=*"]
     command.append("--abbrev=40")
     return (
         subprocess.run(command, capture_output=True, text=True).stdout.strip() or None

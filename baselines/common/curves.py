@@ -73,12 +73,37 @@ def group_curves(found):
     """Returns what ``find_curves`` does, for (label or None, ``Result``) pairs."""
     settings = [settings_of(result) for _, result in found]
     unnamed = [own for (label, _), own in zip(found, settings) if label is None]
-    curves = {}
+    curves, merged = {}, {}
     for (label, result), own in zip(found, settings):
-        label = label or name_curve(own, unnamed)
+        if label is None:
+            label = name_curve(own, unnamed)
+            merged.setdefault(label, []).append(result)
         curves.setdefault(label, []).append(result)
+    for label, results in merged.items():
+        warn_of_others(label, results)
     envs = {own["env"] for own in settings}
     return curves, envs.pop() if len(envs) == 1 else None
+
+
+def warn_of_others(label, results) -> None:
+    """Warns if runs of one curve may differ in more than their seeds.
+
+    Args:
+        label: of the curve, which nobody chose.
+        results: of its runs.
+    """
+    configs = [x.metadata for x in results if "arguments" in (x.metadata or {})]
+    seeds = [config["arguments"].get("seed") for config in configs]
+    commits = {str(config.get("versions", {}).get("commit"))[:7] for config in configs}
+    repeated = [seed for seed in set(seeds) - {None} if seeds.count(seed) > 1]
+    if repeated:
+        why = f"several have seed {repeated[0]}"
+    elif len(commits) > 1:
+        why = f"they are of the commits {', '.join(sorted(commits))}"
+    else:
+        return
+    warning = f"warning: {len(results)} runs are one curve, {label}, but {why}"
+    print(printable(f"{warning}; LABEL=LOG separates them"), file=sys.stderr)
 
 
 def find_results(log) -> list:
@@ -135,6 +160,7 @@ def settings_of(result) -> dict:
     try:
         arguments = config["arguments"]
         found = {"ranks": config["ranks"], **arguments, **config["settings"]}
+        found |= config.get("described", {})
         found |= {"alg": arguments["alg"], "env": arguments["env"]}
     except (TypeError, KeyError):  # from another library, or not stored
         headers = getattr(result.monitor, "headers", [{}])
@@ -153,12 +179,23 @@ def name_curve(own, settings) -> str:
     parts = [own["alg"]]
     if own["env"] and any(other["env"] != own["env"] for other in settings):
         parts.append(own["env"])
+    return shortened(", ".join(parts + what_differs(own, settings)))
+
+
+def what_differs(own, settings) -> list:
+    """Returns ``name=value`` for each setting in which runs of one task differ.
+
+    Args:
+        own, settings: as in ``name_curve``; only runs of the same algorithm and
+            environment are compared.
+    """
     names = own["alg"], own["env"]
     similar = [other for other in settings if (other["alg"], other["env"]) == names]
-    for key in sorted(own):
-        if any(other.get(key) != own[key] for other in similar):
-            parts.append(f"{key}={own[key]}")
-    return shortened(", ".join(parts))
+    return [
+        f"{key}={own[key]}"
+        for key in sorted(own)
+        if any(other.get(key) != own[key] for other in similar)
+    ]
 
 
 def read_points(result, x, y, window):

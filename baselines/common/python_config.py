@@ -35,4 +35,17 @@ def config_of_call(run, resumed=None) -> dict:
     )
     left_out = {"env", "eval_env", "seed", "resume"}
     settings.learn_arguments = {k: v for k, v in plain.items() if k not in left_out}
-    return make_config(settings) | {"update_size": run.batch_size}
+    left_out |= {"callback", "on_update", *plain}
+    described = {k: describe(v) for k, v in given.items() if k not in left_out}
+    if spec is not None and spec.kwargs:
+        described["env_kwargs"] = {k: describe(v) for k, v in spec.kwargs.items()}
+    config = make_config(settings)
+    return config | {"described": described, "update_size": run.batch_size}
+
+
+def describe(value):
+    """Returns a value itself if it is JSON, else the name of it or of its class."""
+    if is_json(value):
+        return value
+    named = value if hasattr(value, "__qualname__") else type(value)
+    return f"{named.__module__}.{named.__qualname__}"

@@ -65,8 +65,8 @@ class Settings:
     load_path: Annotated[str, "a saved model to start from"] = None
     resume: Annotated[
         str,
-        "log folder of a run to continue, bit for bit; only --num_timesteps may be "
-        "given beside it",
+        "log folder of a run to continue, bit for bit; beside it go only "
+        "--num_timesteps, paths of files that are read, and the names of your own code",
     ] = None
     log_path: Annotated[
         str,
