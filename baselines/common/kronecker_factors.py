@@ -12,6 +12,7 @@ import keras
 import numpy as np
 from keras import layers, ops
 
+from baselines.common import backend
 from baselines.common.errors import UserTypeError
 from baselines.common.layers import Constant
 from baselines.common.machine import check_memory
@@ -101,10 +102,7 @@ def inputs_of(layer, x):
     if isinstance(layer, Constant):
         return ops.ones((x.shape[0], 1))
     if isinstance(layer, layers.Conv2D):
-        size, strides = layer.kernel_size, layer.strides
-        x = ops.image.extract_patches(
-            x, size, strides, padding=layer.padding, data_format="channels_last"
-        )
+        x = backend.extract_patches(x, layer.kernel_size, layer.strides, layer.padding)
     x = ops.cast(ops.reshape(x, (-1, x.shape[-1])), "float32")
     if not layer.use_bias:
         return x

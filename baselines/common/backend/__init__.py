@@ -10,6 +10,7 @@ framework, all with these functions:
     watched_gradients(fn)               gradients w.r.t. intermediate tensors
     adam_step(variable, ...)            a step of Adam on one variable, in place
     rmsprop_step(variable, ...)         the same for RMSProp
+    extract_patches(x, size, ...)       the windows that a convolution sees
     norm(tensor)                        Euclidean norm of all numbers
     to_device(array)                    a copy of a NumPy array on the device
     gpu_has_bfloat16()                  whether the GPU has it; None without a GPU
@@ -40,6 +41,7 @@ if keras.backend.backend() != "tensorflow":
 from baselines.common.backend.tensorflow import (
     adam_step,
     compile,
+    extract_patches,
     gpu_has_bfloat16,
     norm,
     rmsprop_step,
@@ -53,6 +55,7 @@ from baselines.common.backend.tensorflow import (
 __all__ = [
     "adam_step",
     "compile",
+    "extract_patches",
     "gpu_has_bfloat16",
     "norm",
     "rmsprop_step",
