@@ -221,7 +221,8 @@ def draw_curve(axis, label, seeds, scale, band, **style) -> None:
     first, last = min(xs[0] for xs, *_ in seeds), min(xs[-1] for xs, *_ in seeds)
     grid = np.linspace(first, last, 500)
     ys = np.array([np.interp(grid, xs, smoothed) for xs, _, smoothed in seeds])
-    mean, (low, high) = np.mean(ys, axis=0), find_band(ys, band)
+    with np.errstate(all="ignore"):  # Numbers of runs that diverged may be infinite.
+        mean, (low, high) = np.mean(ys, axis=0), find_band(ys, band)
     label = f"{label} ({len(seeds)} runs, {BANDS[band]})"
     axis.fill_between(grid / scale, low, high, color=style["color"], alpha=0.2, lw=0)
     axis.plot(grid / scale, mean, label=label, **style)

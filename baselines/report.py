@@ -20,6 +20,7 @@ from baselines.common.amounts import duration
 from baselines.common.config import foreign_code
 from baselines.common.curves import (
     X_UNITS,
+    commits_of,
     find_runs,
     group_curves,
     has_episodes,
@@ -124,9 +125,7 @@ def several_runs(results) -> str:
         table(list(rows[0]), [list(row.values()) for row in rows]),
         heading("Settings that differ"),
     ]
-    settings = [
-        {**settings_of(result), "commit": commit_of(result)} for result in results
-    ]
+    settings = [settings_of(result) | commits_of(result) for result in results]
     names = sorted(set().union(*settings) - {"alg", "env"})
     rows = [[name, *(str(own.get(name, "–")) for own in settings)] for name in names]
     rows = [row for row in rows if len(set(row[1:])) > 1]
@@ -135,11 +134,6 @@ def several_runs(results) -> str:
     else:
         parts.append(paragraph("None of those that change what is learned."))
     return make_page(f"{len(runs)} runs", parts)
-
-
-def commit_of(result):
-    """Returns the Git commit that a run began with, None if it is unknown."""
-    return config_of(result).get("versions", {}).get("commit")
 
 
 def facts(run, result) -> list:

@@ -4,8 +4,8 @@ import json as json_text
 from typing import Annotated
 
 from baselines.common import cli, mpi
-from baselines.common.curves import settings_of, try_runs, what_differs
-from baselines.common.errors import one_line
+from baselines.common.curves import find_differences, settings_of, try_runs
+from baselines.common.errors import one_line, shortened
 from baselines.common.run_folder import describe_run
 
 NUMBERS = "seed", "agent steps", "last", "best"  # columns aligned to the right
@@ -42,9 +42,9 @@ def list_runs(
                 **run.cells(),
                 "last change": f"{run.changed:%Y-%m-%d %H:%M}",
                 "state": run.state,
-                "settings": ", ".join(what_differs(own, settings)),
+                "settings": shortened(", ".join(differences)),
             }
-            for run, own in zip(runs, settings)
+            for run, differences in zip(runs, find_differences(settings))
         ]
         if not any(row["settings"] for row in rows):
             for row in rows:

@@ -15,12 +15,11 @@ no other is started. Runs in ``CUT`` are not trained.
 
 import fnmatch
 import os
-import queue
 import signal
 import subprocess
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import NamedTuple
 
@@ -184,14 +183,8 @@ def shares_of_cores(jobs) -> list:
     return [set(cores[i::jobs] or cores) for i in range(jobs)]
 
 
-def train(study, folder, cores=()) -> None:
-    """Trains a run until it is over; resumes it if it was started before.
-
-    Args:
-        study: the run.
-        folder: its log folder.
-        cores: numbers of the cores that it may use; empty for all.
-    """
+def train(study, folder) -> None:
+    """Trains a run until it is over; resumes it if it was started before."""
     if is_over(study, folder):
         return
     arguments = [f"--log_path={folder}", *study.arguments.split()]
@@ -202,8 +195,6 @@ def train(study, folder, cores=()) -> None:
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     try:
         os.setpriority(os.PRIO_PROCESS, process.pid, 19)
-        if cores:  # The processes and threads that it starts inherit both.
-            os.sched_setaffinity(process.pid, cores)
         while process.poll() is None and not is_over(study, folder):
             if STOPPED.wait(POLL_SECONDS):
                 raise UserValueError(f"{study.name} was interrupted")
@@ -261,20 +252,26 @@ def train_all(folder, patterns, jobs) -> None:
             f"nothing to train: no run matches {' '.join(patterns)}, or all are "
             "finished or cut; see --list"
         )
-    free = queue.SimpleQueue()
-    for cores in shares_of_cores(jobs):
-        free.put(cores)
+    shares = iter(shares_of_cores(jobs))
+
+    def stay_on_own_cores():
+        if cores := next(shares):  # All processes that this thread starts inherit them.
+            os.sched_setaffinity(0, cores)
 
     def run(study):
-        cores = free.get()
-        train(study, folder / study.name, cores)
-        free.put(cores)
-        finish(study, folder / study.name)
+        if STOPPED.is_set():
+            return
+        try:
+            train(study, folder / study.name)
+            finish(study, folder / study.name)
+        except BaseException:
+            STOPPED.set()
+            raise
 
-    with ThreadPoolExecutor(jobs) as pool:
+    with ThreadPoolExecutor(jobs, initializer=stay_on_own_cores) as pool:
         running = [pool.submit(run, study) for study in chosen]
         try:
-            for future in running:
+            for future in wait(running, return_when=FIRST_EXCEPTION).done:
                 future.result()
         except BaseException:
             STOPPED.set()

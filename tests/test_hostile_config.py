@@ -95,6 +95,11 @@ def test_value_of_another_kind(kind, command, capsys):
     assert re.search(words, error) and contents() == before
 
 
+def test_list_in_place_of_a_name_of_code(capsys):
+    edit(lambda c: c["settings"].update(values=["a:b"]))
+    assert "values" in error_of(capsys, "resume")
+
+
 # What is in the file twice, or has to be there to resume the run.
 DISAGREEING = {
     "no steps": lambda c: c["arguments"].update(num_timesteps=0),

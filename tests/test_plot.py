@@ -88,14 +88,26 @@ def test_bands():
     assert lines(figure)[0][2][0] == pytest.approx(3)
 
 
+def test_bands_of_runs_that_diverged(capsys, recwarn):
+    write_log(Path("logs/a"), [1.0, np.inf, 2.0])
+    write_log(Path("logs/b"), [2.0, 1.0, 2.0], seed=1)
+    for band in command.BANDS:
+        plot(["logs"], "curve.png", smooth=1, band=band)
+    assert not recwarn.list and not capsys.readouterr().err
+
+
 def test_runs_that_may_differ_in_more_than_their_seeds_are_warned_of(capsys):
     write_log(Path("logs/a"), [1.0], versions={"commit": "abcdefgh"})
     write_log(Path("logs/b"), [1.0], seed=1, versions={"commit": "bcdefghi"})
     plot(["logs"], "curve.png")
     assert capsys.readouterr().err == (
-        "warning: 2 runs are one curve, dqn, but they are of the commits abcdefg, "
-        "bcdefgh; LABEL=LOG separates them\n"
+        "warning: 2 runs are one curve, dqn, but they differ in commit; LABEL=LOG "
+        "separates them\n"
     )
+    own = {"commit": "abcdefgh", "commit of my_alg": "aaa"}
+    write_log(Path("logs/b"), [1.0], seed=1, versions=own)
+    plot(["logs"], "curve.png")
+    assert "but they differ in commit of my_alg;" in capsys.readouterr().err
     write_log(Path("logs/b"), [1.0], versions={"commit": "abcdefgh"})
     plot(["logs"], "curve.png")
     assert "2 runs are one curve, dqn, but several have seed 0" in (

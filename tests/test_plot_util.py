@@ -59,13 +59,15 @@ def test_agent_steps_of_runs_one_after_the_other(tmp_path):
 
 def test_packed_episodes_are_those_of_the_monitor_files(tmp_path):
     (tmp_path / "packed").mkdir()
-    for i in range(11):  # 0.1 and 0.10 are not the same environment
-        write_monitor(tmp_path / f"0.{i}.monitor.csv", [1.0, i], t_start=0.0)
+    for i in range(12):  # 0.1 and 0.10 are not the same environment
+        path = tmp_path / f"0.{i}.monitor.csv"
+        write_monitor(path, [1.0, i] if i < 11 else [], t_start=50.0 + i)
     packed = pack_monitors(tmp_path)
     assert packed == pack_monitors(tmp_path)
     (tmp_path / "packed" / "games.csv.gz").write_bytes(packed)
     episodes, expected = (load_episodes(x) for x in (tmp_path / "packed", tmp_path))
     assert episodes.tolist() == expected.tolist() and len(episodes) == 22
+    assert episodes.agent_steps[-1] == 12 * 200
     assert episodes.agent_steps.tolist() == expected.agent_steps.tolist()
     results = load_results(tmp_path)
     assert [len(result.monitor) for result in results] == [22, 22]
@@ -77,7 +79,7 @@ def test_packed_episodes_are_those_of_the_monitor_files(tmp_path):
         (b"env,r,l,t\n0.0,1,2,3\n", "is not a gzip file: Not a gzipped file"),
         (gzip.compress(b"env,r,l,t\n" * 9)[:-9], "is not a gzip file: Compressed"),
         (gzip.compress(b"r,l,t\n1,2,3\n"), "has the columns 'r,l,t' instead of env"),
-        (gzip.compress(b"env,r,l,t\n0.0,1,2\n"), "is not a table of 3 columns"),
+        (gzip.compress(b"env,r,l,t\n0.0,1,2\n"), "is not a table of 4 columns"),
         (gzip.compress(b""), "has the columns '' instead of env,r,l,t"),
         (gzip.compress(b"env,r,l,t\n" + 99 * b"0.0,1,2,3\n"), "has more than 900 char"),
     ],
@@ -90,8 +92,15 @@ def test_damaged_packed_episodes_are_refused(tmp_path, monkeypatch, content, mes
 
 
 def test_packed_run_without_an_episode(tmp_path):
-    (tmp_path / "games.csv.gz").write_bytes(pack_monitors(tmp_path))
+    with pytest.raises(UserFileError, match="there is no .*monitor.csv in"):
+        pack_monitors(tmp_path)
+    (tmp_path / "games.csv.gz").write_bytes(gzip.compress(b"env,r,l,t\n"))
     assert len(load_episodes(tmp_path)) == 0
+    (tmp_path / "old_games.csv.gz").touch()
+    (tmp_path / "games.csv.gz").unlink()
+    (tmp_path / "progress.csv").write_text("eprewmean\n1\n")
+    (only,) = load_results(tmp_path)
+    assert only.monitor is None
 
 
 def test_monitor_file_of_stable_baselines3_with_more_columns(tmp_path):

@@ -449,10 +449,12 @@ def test_commit_of_code_of_your_own():
     person = ["-c", "user.name=me", "-c", "user.email=me@example.com"]
     for words in (["init"], ["add", "mine.py"], ["commit", "-m", "Add it"]):
         subprocess.run(["git", *person, *words], check=True, capture_output=True)
-    commit = config.describe_commit(os.getcwd())
+    commit = config.commit_of_file("mine.py")
     assert re.fullmatch("[0-9a-f]{40}", commit)
     Path("mine.py").write_text("changed = True")
-    assert config.describe_commit(os.getcwd()) == f"{commit}-dirty"
+    assert config.commit_of_file("mine.py") == f"{commit}-dirty"
+    Path("other.py").touch()
+    assert config.commit_of_file("other.py") is None
 
 
 def test_config_of_a_run_from_python_names_what_is_not_json():
@@ -461,7 +463,7 @@ def test_config_of_a_run_from_python_names_what_is_not_json():
     with logger.scoped_configure("log", []):
         learn(**common, lr=math.sqrt, callback=lambda *_: False)
     found = json.loads(Path("log/config.json").read_text())
-    kwargs = {"sutton_barto_reward": True}
+    kwargs = {"sutton_barto_reward": "True"}
     assert found["described"] == {"lr": "math.sqrt", "env_kwargs": kwargs}
     assert found["settings"]["num_layers"] == 2
 

@@ -5,6 +5,7 @@ import gzip
 import io
 import json
 import os
+import threading
 
 import pytest
 
@@ -25,6 +26,7 @@ linux_only = pytest.mark.skipif(
 def results(tmp_path, monkeypatch):
     monkeypatch.setattr(tables, "RESULTS", tmp_path / "results")
     monkeypatch.setattr(study, "POLL_SECONDS", 0.1)
+    monkeypatch.setattr(study, "STOPPED", threading.Event())
     return tmp_path / "results"
 
 
@@ -107,19 +109,42 @@ def test_runs_at_the_same_time_share_the_cores(monkeypatch):
 
 
 @linux_only
-def test_a_run_stays_on_its_cores(tmp_path, capfd, monkeypatch):
-    monkeypatch.syspath_prepend(tmp_path)
+def test_a_run_stays_on_its_cores(results, tmp_path, capfd, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    program = tmp_path / "says_cores.py"
-    program.write_text(
+    (tmp_path / "says_cores.py").write_text(
         "import os, sys, time\n"
         "time.sleep(0.5)\n"
         "print(os.sched_getaffinity(0), os.getpriority(0, 0), file=sys.stderr)\n"
     )
-    core = max(os.sched_getaffinity(0))
-    with pytest.raises(UserValueError, match="x ended with exit status 0"):
-        study.train(Study("x", "", program="says_cores"), tmp_path / "x", {core})
-    assert capfd.readouterr().err == f"{{{core}}} 19\n"
+    own = max(os.sched_getaffinity(0))
+    monkeypatch.setattr(study, "shares_of_cores", lambda jobs: [{own}] * jobs)
+    monkeypatch.setattr(study, "RUNS", {"x": Study("x", "", program="says_cores")})
+    with pytest.raises(SystemExit):
+        study.main([str(tmp_path / "logs")])
+    assert f"{{{own}}} 19\n" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_no_run_is_started_after_one_failed(
+    results, tmp_path, capsys, monkeypatch, jobs
+):
+    trained = []
+
+    def train(run, folder):
+        trained.append(run.name)
+        if run.name == "b":
+            raise UserValueError("b has failed")
+        if run.name == "a" and jobs == 2:
+            assert study.STOPPED.wait(10)
+
+    runs = {name: Study(name, "") for name in "abcd"}
+    monkeypatch.setattr(study, "RUNS", runs)
+    monkeypatch.setattr(study, "train", train)
+    monkeypatch.setattr(study, "finish", lambda *_: None)
+    with pytest.raises(SystemExit):
+        study.main([str(tmp_path), f"--jobs={jobs}"])
+    assert "b has failed" in capsys.readouterr().err
+    assert sorted(trained) == ["a", "b"]
 
 
 def test_a_failed_run_is_named(results, tmp_path):

@@ -4,7 +4,6 @@ import contextlib
 import csv
 import glob
 import gzip
-import io
 import json
 import os
 import time
@@ -269,19 +268,20 @@ def load_results(folder) -> np.recarray:
         return read_monitors(paths)
     path = os.path.join(folder, PACKED)
     if not os.path.exists(path):
-        raise UserFileError(f"there is no *.{Monitor.EXT} in {folder}")
-    header, *lines = read_text(path).splitlines() or [""]
-    if header != "env,r,l,t":
-        raise UserValueError(f"{path} has the columns {header!r} instead of env,r,l,t")
+        raise UserFileError(f"there is no *.{Monitor.EXT} and no {PACKED} in {folder}")
+    text = read_text(path)
+    table = parse_table(text, path)
+    if table.dtype.names != ("env", "r", "l", "t"):
+        names = ",".join(table.dtype.names)
+        raise UserValueError(f"{path} has the columns {names!r} instead of env,r,l,t")
+    table = np.rec.fromarrays([table.r, table.l, table.t], names="r,l,t")
     rows = {}
-    for line in lines:
-        env, _, row = line.partition(",")
-        rows.setdefault(env, []).append(row)
-    monitors = [
-        ({"t_start": 0.0}, parse_table("\n".join(["r,l,t", *own, ""]), path))
-        for own in rows.values() or [[]]
-    ]
-    return merge_episodes(monitors)
+    for i, line in enumerate(text.splitlines()[1 : len(table) + 1]):
+        # Not as numbers: 0.1 and 0.10 are two environments.
+        rows.setdefault(line.partition(",")[0], []).append(i)
+    tables = [table[own] for own in rows.values()] or [table]
+    # An environment without an episode has a row without numbers.
+    return merge_episodes([({"t_start": 0.0}, x[~np.isnan(x.t)]) for x in tables])
 
 
 def find_monitors(folder) -> list:
@@ -294,22 +294,28 @@ def pack_monitors(folder) -> bytes:
     """Returns the episodes of a run's environments as one CSV file, compressed by gzip.
 
     Its columns are ``env``, which is the beginning of the monitor file's name, ``r``,
-    ``l`` and ``t``. Headers and ``info_keywords`` are left out.
+    ``l`` and ``t``, in seconds since the first file was begun. The ``info_keywords``
+    are left out.
 
     Args:
-        folder: the log folder.
+        folder: the log folder of a run whose environments stepped together.
+
+    Raises:
+        UserFileError: if it has no monitor files.
+        UserValueError: if a file is not in their format.
     """
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["env", "r", "l", "t"])
-    for path in find_monitors(folder):
-        env = os.path.basename(path).removesuffix(f".{Monitor.EXT}")
-        rows = read_text(path).partition("\n")[2].splitlines()
-        writer.writerows(
-            (env, row["r"], row["l"], row["t"]) for row in csv.DictReader(rows)
-        )
+    if not (paths := find_monitors(folder)):
+        raise UserFileError(f"there is no *.{Monitor.EXT} in {folder}")
+    monitors = [read_monitor(path) for path in paths]
+    begun = min(header["t_start"] for header, _ in monitors)
+    lines = ["env,r,l,t"]
+    for path, (_, table) in zip(paths, monitors):
+        env = os.path.basename(path).removesuffix(f".{Monitor.EXT}").replace(",", "_")
+        lines += [
+            f"{env},{row.r},{int(row.l)},{round(row.t - begun, 6)}" for row in table
+        ] or [f"{env},,,"]
     # Without a timestamp, so that the same episodes give the same file.
-    return gzip.compress(text.getvalue().encode(), mtime=0)
+    return gzip.compress("\n".join([*lines, ""]).encode(), mtime=0)
 
 
 def read_monitors(paths) -> np.recarray:

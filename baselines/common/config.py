@@ -238,19 +238,28 @@ def foreign_commits(arguments) -> dict:
     """
     found = {}
     for value in foreign_values(arguments).values():
-        module = value.partition(":")[0]
+        module = str(value).partition(":")[0]
         source = getattr(sys.modules.get(module), "__file__", None)
-        folder = source and os.path.dirname(os.path.abspath(source))
-        found[f"commit of {module}"] = folder and describe_commit(folder)
+        found[f"commit of {module}"] = source and commit_of_file(source)
     return found
+
+
+def commit_of_file(path):
+    """Returns the Git commit of a file's repository, None if it is not part of one."""
+    folder, name = os.path.split(os.path.abspath(path))
+    tracked = ask_git(folder, "ls-files", "--", name)
+    return describe_commit(folder) if tracked else None
 
 
 def describe_commit(folder):
     """Returns the Git commit of a folder's repository, or None if it is in none."""
+    words = ["describe", "--always", "--dirty", "--exclude=*", "--abbrev=40"]
+    return ask_git(folder, *words)
+
+
+def ask_git(folder, *words):
+    """Returns what a Git command prints in a folder, None if that is nothing."""
     if not shutil.which("git"):
         return None
-    command = ["git", "-C", folder, "describe", "--always", "--dirty", "--exclude=*"]
-    command.append("--abbrev=40")
-    return (
-        subprocess.run(command, capture_output=True, text=True).stdout.strip() or None
-    )
+    done = subprocess.run(["git", "-C", folder, *words], capture_output=True, text=True)
+    return done.stdout.strip() or None

@@ -56,7 +56,11 @@ def find_curves(logs, y=None):
             what = f"numbers of {y}" if y else "returns"
             warning = f"warning: {result.dirname} has no {what} yet"
             print(printable(warning), file=sys.stderr)
-    return group_curves(drawn or found)
+    curves, env = group_curves(drawn or found)
+    chosen = {label for label, _ in found}
+    for label in curves.keys() - chosen:
+        warn_of_others(label, curves[label])
+    return curves, env
 
 
 def has_numbers(result, y) -> bool:
@@ -73,37 +77,39 @@ def group_curves(found):
     """Returns what ``find_curves`` does, for (label or None, ``Result``) pairs."""
     settings = [settings_of(result) for _, result in found]
     unnamed = [own for (label, _), own in zip(found, settings) if label is None]
-    curves, merged = {}, {}
-    for (label, result), own in zip(found, settings):
-        if label is None:
-            label = name_curve(own, unnamed)
-            merged.setdefault(label, []).append(result)
-        curves.setdefault(label, []).append(result)
-    for label, results in merged.items():
-        warn_of_others(label, results)
+    names = iter(name_curves(unnamed))
+    curves = {}
+    for label, result in found:
+        curves.setdefault(label or next(names), []).append(result)
     envs = {own["env"] for own in settings}
     return curves, envs.pop() if len(envs) == 1 else None
 
 
 def warn_of_others(label, results) -> None:
-    """Warns if runs of one curve may differ in more than their seeds.
-
-    Args:
-        label: of the curve, which nobody chose.
-        results: of its runs.
-    """
+    """Warns if runs of one curve may differ in more than their seeds."""
     configs = [x.metadata for x in results if "arguments" in (x.metadata or {})]
     seeds = [config["arguments"].get("seed") for config in configs]
-    commits = {str(config.get("versions", {}).get("commit"))[:7] for config in configs}
     repeated = [seed for seed in set(seeds) - {None} if seeds.count(seed) > 1]
+    commits = list(map(commits_of, results))
     if repeated:
         why = f"several have seed {repeated[0]}"
-    elif len(commits) > 1:
-        why = f"they are of the commits {', '.join(sorted(commits))}"
+    elif names := sorted(
+        name
+        for name in set().union(*commits)
+        if any(x.get(name) != commits[0].get(name) for x in commits)
+    ):
+        why = f"they differ in {', '.join(names)}"
     else:
         return
     warning = f"warning: {len(results)} runs are one curve, {label}, but {why}"
     print(printable(f"{warning}; LABEL=LOG separates them"), file=sys.stderr)
+
+
+def commits_of(result) -> dict:
+    """Returns the Git commits that a run began with, as config.json names them."""
+    config = result.metadata or {}
+    versions = config.get("versions", {}) if "arguments" in config else {}
+    return {k: v for k, v in versions.items() if k.startswith("commit") and v}
 
 
 def find_results(log) -> list:
@@ -169,32 +175,46 @@ def settings_of(result) -> dict:
     return {k: v for k, v in found.items() if k not in NOT_COMPARED}
 
 
-def name_curve(own, settings) -> str:
-    """Returns a label that distinguishes a run from all but its other seeds.
+def name_curves(settings) -> list:
+    """Returns a label for each run that distinguishes it from all but its other seeds.
 
     Args:
-        own: settings of the run.
-        settings: settings of each run, this one included.
+        settings: settings of each run.
     """
-    parts = [own["alg"]]
-    if own["env"] and any(other["env"] != own["env"] for other in settings):
-        parts.append(own["env"])
-    return shortened(", ".join(parts + what_differs(own, settings)))
-
-
-def what_differs(own, settings) -> list:
-    """Returns ``name=value`` for each setting in which runs of one task differ.
-
-    Args:
-        own, settings: as in ``name_curve``; only runs of the same algorithm and
-            environment are compared.
-    """
-    names = own["alg"], own["env"]
-    similar = [other for other in settings if (other["alg"], other["env"]) == names]
+    several = len({own["env"] for own in settings}) > 1
+    names = [
+        [own["alg"], *[own["env"]] * (several and bool(own["env"]))] for own in settings
+    ]
     return [
-        f"{key}={own[key]}"
-        for key in sorted(own)
-        if any(other.get(key) != own[key] for other in similar)
+        shortened(", ".join(name + differences))
+        for name, differences in zip(names, find_differences(settings))
+    ]
+
+
+def find_differences(settings) -> list:
+    """Returns ``name=value`` for the settings in which runs of one task differ.
+
+    Args:
+        settings: settings of each run; only those of the same algorithm and environment
+            are compared.
+
+    Returns:
+        a list for each run.
+    """
+    tasks = {}
+    for own in settings:
+        tasks.setdefault((own["alg"], own["env"]), []).append(own)
+    differing = {
+        task: sorted(
+            key
+            for key in set().union(*runs)
+            if any(own.get(key) != runs[0].get(key) for own in runs)
+        )
+        for task, runs in tasks.items()
+    }
+    return [
+        [f"{key}={own[key]}" for key in differing[own["alg"], own["env"]] if key in own]
+        for own in settings
     ]
 
 

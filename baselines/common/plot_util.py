@@ -77,8 +77,9 @@ def load_results(
             raise UserFileError(f"there is no folder {root}")
         for dirname, folders, files in os.walk(root):
             folders.sort()
-            has_episodes = any(name.endswith((Monitor.EXT, PACKED)) for name in files)
-            has_episodes = enable_monitor and has_episodes
+            has_episodes = PACKED in files
+            has_episodes |= any(name.endswith(Monitor.EXT) for name in files)
+            has_episodes &= enable_monitor
             has_rows = enable_progress and "progress.csv" in files
             if not (has_episodes or has_rows):
                 continue

@@ -6,6 +6,7 @@ from baselines.common import cli
 from baselines.common.checked_arguments import is_json
 from baselines.common.config import add_start, make_config, read_config
 from baselines.common.envs.registry import find_env_type
+from baselines.common.errors import shortened
 from baselines.common.settings import OWN, Settings
 
 
@@ -43,9 +44,9 @@ def config_of_call(run, resumed=None) -> dict:
     return config | {"described": described, "update_size": run.batch_size}
 
 
-def describe(value):
-    """Returns a value itself if it is JSON, else the name of it or of its class."""
+def describe(value) -> str:
+    """Returns a short text for a value: itself, or its name, or that of its class."""
     if is_json(value):
-        return value
+        return shortened(str(value))
     named = value if hasattr(value, "__qualname__") else type(value)
     return f"{named.__module__}.{named.__qualname__}"

@@ -9,7 +9,7 @@ import numpy as np
 
 from baselines.common.errors import UserFileError, UserValueError
 
-MAX_UNCOMPRESSED = 2**28  # A small compressed file can stand for far more than memory.
+MAX_UNCOMPRESSED = 2**25  # A small compressed file can stand for far more than memory.
 
 
 def read_table(path) -> np.recarray:
