@@ -11,6 +11,7 @@ import pytest
 from toy_envs import FailingEnv
 
 from baselines import a2c, logger, run
+from baselines.common import mpi
 from baselines.common.saving.checkpoints import list_manifests
 from baselines.common.vec_env import DummyVecEnv
 
@@ -76,6 +77,8 @@ def network():
 
 @pytest.fixture(autouse=True)
 def module(empty_folder, monkeypatch):
+    # On one core, environments would run in, and stop, the process of the tests.
+    monkeypatch.setattr(mpi, "available_cores", lambda: 2)
     monkeypatch.syspath_prepend(empty_folder)
     Path("mine.py").write_text(MODULE)
     Path("my_network.py").write_text(NETWORK)
