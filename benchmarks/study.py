@@ -96,6 +96,10 @@ def studies() -> list:
             command = f"--alg=ppo2 {PONG} --num_timesteps=1e7 --seed={seed}"
             command += f" --cliprange={cliprange}"
             found.append(Study(f"ppo2_clip/{clip}_seed_{seed}", command, 3_000_000))
+    # On as many environments as A2C's runs suggest that OpenAI Baselines had.
+    command = f"--alg=ppo2 {PONG} --num_timesteps=1e7 --seed=0 --cliprange=linear:0.1"
+    command += " --num_env=4"
+    found.append(Study("ppo2_clip/falling_4_envs_seed_0", command, 3_000_000))
     for seed in (0, 1):
         for system, arguments in SYSTEMS.items():
             if seed and system not in ("dqn", "rainbow"):
