@@ -5,10 +5,10 @@
     python -m benchmarks.study FOLDER 'a2c_envs/*'     only these
 
 ``--jobs`` runs train at a time, with the lowest priority and, on Linux, each on its own
-share of the cores, which is faster than one after another on all cores. Each has a log
-folder below FOLDER, named as in ``RUNS``. An interrupted run is resumed. One that has
-reached its end, or the agent steps or mean return at which it should stop, is copied to
-results/, with the returns of all games in ``games.csv.gz``. ``python -m
+share of the cores, which is faster on Pong than one after another on all cores. Each
+has a log folder below FOLDER, named as in ``RUNS``. An interrupted run is resumed. One
+that has reached its end, or the agent steps or mean return at which it should stop, is
+copied to results/, with the returns of all games in ``games.csv.gz``. ``python -m
 benchmarks.tables write`` then fills in the tables of results/README.md. If a run fails,
 no other is started. Runs in ``CUT`` are not trained.
 """

@@ -83,12 +83,23 @@ def test_packed_episodes_are_those_of_the_monitor_files(tmp_path):
         (gzip.compress(b""), "has the columns '' instead of env,r,l,t"),
         (gzip.compress(b"env,r,l,t\n" + 99 * b"0.0,1,2,3\n"), "has more than 900 char"),
     ],
+    # The bytes have a timestamp, and pytest's workers have to agree on the names.
+    ids=["not compressed", "cut", "columns", "row", "empty", "large"],
 )
 def test_damaged_packed_episodes_are_refused(tmp_path, monkeypatch, content, message):
     monkeypatch.setattr(tables, "MAX_UNCOMPRESSED", 900)
     (tmp_path / "games.csv.gz").write_bytes(content)
     with pytest.raises(UserValueError, match=message):
         load_episodes(tmp_path)
+
+
+def test_row_without_a_length_is_packed_as_it_is_read(tmp_path):
+    text = '#{"t_start": 5.0}\nr,l,t\n1,x,2.0\n3,4,6.0\n'
+    (tmp_path / "0.0.monitor.csv").write_text(text)
+    expected = load_episodes(tmp_path)
+    (tmp_path / "games.csv.gz").write_bytes(pack_monitors(tmp_path))
+    (tmp_path / "0.0.monitor.csv").unlink()
+    np.testing.assert_array_equal(load_episodes(tmp_path).l, expected.l)
 
 
 def test_packed_run_without_an_episode(tmp_path):

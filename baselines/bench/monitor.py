@@ -312,7 +312,7 @@ def pack_monitors(folder) -> bytes:
     for path, (_, table) in zip(paths, monitors):
         env = os.path.basename(path).removesuffix(f".{Monitor.EXT}").replace(",", "_")
         lines += [
-            f"{env},{row.r},{int(row.l)},{round(row.t - begun, 6)}" for row in table
+            f"{env},{row.r},{row.l:.0f},{row.t - begun:.6f}" for row in table
         ] or [f"{env},,,"]
     # Without a timestamp, so that the same episodes give the same file.
     return gzip.compress("\n".join([*lines, ""]).encode(), mtime=0)

@@ -58,8 +58,9 @@ def find_curves(logs, y=None):
             print(printable(warning), file=sys.stderr)
     curves, env = group_curves(drawn or found)
     chosen = {label for label, _ in found}
-    for label in curves.keys() - chosen:
-        warn_of_others(label, curves[label])
+    for label, results in curves.items():
+        if label not in chosen:
+            warn_of_others(label, results)
     return curves, env
 
 
