@@ -9,7 +9,6 @@ from baselines.common.errors import UserTypeError
 from baselines.common.layers import dense
 from baselines.common.model import Model, build_network
 from baselines.common.normalizer import Normalizer, make_normalizer
-from baselines.common.updates import move_towards
 
 
 class Critic(keras.layers.Layer):
@@ -176,12 +175,7 @@ class ActorCritic(Model):
             target: the target model, made with the same arguments as this one.
         """
         if "normalizer" in self.parts:
-            self.parts["normalizer"].update(obs)
-            self._give("normalizer", target)
-
-    def _give(self, part, target):
-        mine, theirs = self.parts[part].variables, target.parts[part].variables
-        move_towards(theirs, mine, 1)
+            self.parts["normalizer"].update(obs, target.parts["normalizer"])
 
     def observe_returns(self, returns, target) -> None:
         """Updates the return statistics, if any, without changing any predicted value.
@@ -197,8 +191,7 @@ class ActorCritic(Model):
             return
         moments = self.parts["returns"]
         mean, deviation = np.asarray(moments.mean), np.asarray(moments.deviation)
-        moments.update(np.ravel(returns))
-        self._give("returns", target)
+        moments.update(np.ravel(returns), target.parts["returns"])
         ratio = deviation / moments.deviation
         shift = (mean - moments.mean) / moments.deviation
         for critic in (*self.critics, *target.critics):

@@ -5,6 +5,7 @@ import numpy as np
 from gymnasium import spaces
 from keras import ops
 
+from baselines.common import backend
 from baselines.common.errors import UserTypeError
 from baselines.common.running_moments import RunningMoments
 
@@ -31,6 +32,12 @@ class Normalizer(keras.layers.Layer):
                 shape=shape, initializer=initial, trainable=False, name=name
             )
             setattr(self, name, weight)
+        self.set_statistics = backend.compile(self._assign, self.variables)
+
+    def _assign(self, mean, var, count):
+        self.mean.assign(mean)
+        self.var.assign(var)
+        self.count.assign(count)
 
     def call(self, x):
         return ops.clip((x - self.mean) / self.deviation, -10.0, 10.0)
@@ -40,14 +47,19 @@ class Normalizer(keras.layers.Layer):
         """The running standard deviation, 1 at first."""
         return ops.sqrt(self.var + 1e-8)
 
-    def update(self, batch) -> None:
-        """Updates the statistics with a batch [B, ...]."""
-        moments = RunningMoments()
-        weights = {name: getattr(self, name) for name in ("mean", "var", "count")}
-        moments.set_state({k: np.asarray(w) for k, w in weights.items()})
+    def update(self, batch, *copies) -> None:
+        """Updates the statistics with a batch [B, ...].
+
+        Args:
+            batch: an array.
+            copies: other Normalizers that get the same statistics.
+        """
+        moments, names = RunningMoments(), ("mean", "var", "count")
+        moments.set_state({name: np.asarray(getattr(self, name)) for name in names})
         moments.update(batch)
-        for name, weight in weights.items():
-            weight.assign(getattr(moments, name))
+        statistics = [np.float32(getattr(moments, name)) for name in names]
+        for normalizer in (self, *copies):
+            normalizer.set_statistics(*statistics)
 
 
 def make_normalizer(space) -> Normalizer:
