@@ -154,7 +154,7 @@ def play(size, steps):
         history.append((obs, actions, probabilities))
         return actions
 
-    player = Player(env, Model(), memory, explore)
+    player = Player(env, memory, explore)
     for _ in range(steps):
         player.step_async()
         player.step_wait()

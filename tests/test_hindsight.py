@@ -222,7 +222,7 @@ def test_robots_have_goals():
     with make_vec_env("FetchReach-v4", num_env=2, num_workers=2, seed=0) as env:
         run = SimpleNamespace(env=env, seed=0, total_timesteps=120)
         memory = make_memory(run, 200, replay_k=ALWAYS, n_step=1, gamma=0.9)
-        player = Player(env, None, memory, random_steps=120, seed=0)
+        player = Player(env, memory, None, random_steps=120, seed=0)
         for _ in range(60):
             player.step_async()
             player.step_wait()

@@ -36,7 +36,7 @@ def run_in(env, seed=0):
 def make_player(explore=None, num_env=2, seed=0, **arguments):
     env = DummyVecEnv([lambda: Pushed(truncate_after=3)] * num_env)
     memory = make_memory(run_in(env, seed), 100, n_step=1, gamma=0.9)
-    return Player(env, None, memory, explore, seed=seed, **arguments), memory
+    return Player(env, memory, explore, seed=seed, **arguments), memory
 
 
 def play(player, steps):
@@ -63,12 +63,12 @@ def test_entropy_of_actions_shows_whether_they_still_vary():
     chosen = iter([[5, 6], [5, 7], [5, 5], [6, 6]])
     env = DummyVecEnv([Started] * 2)
     memory = make_memory(run_in(env), 100, n_step=1, gamma=0.9)
-    player = Player(env, None, memory, lambda obs: np.array(next(chosen)))
+    player = Player(env, memory, lambda obs: np.array(next(chosen)))
     play(player, 2)
     expected = -(0.5 * np.log(0.5) + 2 * 0.25 * np.log(0.25))
     assert player.action_entropy() == pytest.approx(expected)
     play(player, 1)
-    other = Player(env, None, memory, lambda obs: np.array(next(chosen)))
+    other = Player(env, memory, lambda obs: np.array(next(chosen)))
     other.set_state(player.get_state())
     assert str(player.action_entropy()) == "0.0"
     play(other, 1)

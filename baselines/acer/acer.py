@@ -177,7 +177,7 @@ def learn(
         memory.add_probabilities(probabilities)
         return actions
 
-    player = Player(env, model, memory, explore)
+    player = Player(env, memory, explore)
     parts = dict(average=average, optimizer=optimizer, memory=memory, player=player)
     with run.start(nsteps, model, **parts):
         if replay_ratio and 0 < total_timesteps < replay_start:

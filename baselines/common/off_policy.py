@@ -81,27 +81,26 @@ def exploration(step, num_steps, final) -> float:
 
 
 class Player:
-    """Steps environments with a model and stores the steps in a replay memory.
+    """Steps environments and stores the steps in a replay memory.
 
     ``step_async`` begins a step; ``step_wait`` waits for it and stores it. Whatever
     runs in between, such as an optimiser step, overlaps with the worker processes.
 
     Args:
         env: a VecEnv; it is reset before the first step.
-        model: has ``step``.
         memory: a ``ReplayBuffer``.
         explore: function of observations [N, *observation shape] that returns actions
-            [N, *action shape]; by default ``model.step``. Actions of a Box are clipped
-            to it before they are played and stored.
+            [N, *action shape]. Actions of a Box are clipped to it before they are
+            played and stored.
         random_steps: agent steps at the start, over all environments and ranks, in
             which actions are drawn uniformly from the action space instead.
         seed: of these random actions; required if there are any.
     """
 
-    def __init__(self, env, model, memory, explore=None, random_steps=0, seed=None):
+    def __init__(self, env, memory, explore, random_steps=0, seed=None):
         self.env = env
         self.memory = memory
-        self.explore = explore or (lambda obs: model.step(obs)[0])
+        self.explore = explore
         self.random_steps = random_steps
         self.space = copy.deepcopy(env.action_space)
         if random_steps:
@@ -131,7 +130,7 @@ class Player:
         if self.counts.size:
             taken = self.actions - self.space.start
             self.counts += np.bincount(taken, minlength=self.counts.size)
-        with timed("environments"):  # which step here if there are no workers
+        with timed("environments"):
             self.env.step_async(self.actions)
 
     def action_entropy(self) -> float:

@@ -210,11 +210,11 @@ def learn(
     variables = [*model.variables, *target.variables]
     update = make_update(step, variables=variables, scan=True)
     update_target = backend.compile(
-        lambda: move_towards(target.variables, model.variables, 1), target.variables
+        lambda: move_towards(target.variables, model.variables, 1), variables
     )
     untrained_until = first_steps(learning_starts, env)
     exploration_steps = 0 if noisy else exploration_fraction * total_timesteps
-    player = Player(env, model, memory)
+    player = Player(env, memory, lambda obs: model.step(obs)[0])
     replaces = run.resume or run.arguments.given["overwrite"] or not total_timesteps
     best = BestWeights(model, checkpoint_path, replaces)
     last_metrics = LastMetrics()

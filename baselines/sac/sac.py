@@ -145,7 +145,7 @@ def learn(
     memory = make_memory(
         run, buffer_size, priorities, replay_k, n_step=n_step, gamma=gamma
     )
-    player = Player(env, model, memory, model.act, learning_starts, seed)
+    player = Player(env, memory, model.act, learning_starts, seed)
     last_metrics = LastMetrics()
     untrained_until = first_steps(learning_starts, env)
     parts = dict(target=target, memory=memory, player=player, last_metrics=last_metrics)

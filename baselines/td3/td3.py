@@ -136,7 +136,7 @@ def learn(
         run, buffer_size, priorities, replay_k, n_step=n_step, gamma=gamma
     )
     player = Player(
-        env, model, memory, lambda obs: noise.add(model.act(obs)), learning_starts, seed
+        env, memory, lambda obs: noise.add(model.act(obs)), learning_starts, seed
     )
     last_metrics = LastMetrics()
     untrained_until = first_steps(learning_starts, env)
