@@ -500,6 +500,27 @@ def test_weights_that_met_stop_at_in_an_evaluation_are_returned():
     assert_weights(model, last)
 
 
+def test_best_weights_are_returned_if_a_callback_stops_a_run_with_evaluations():
+    looks = []
+
+    def callback(names, _):
+        episodes, steps = names["run"].episodes, names["num_timesteps"]
+        if episodes.count >= 100 and steps % 400 == 0:
+            weights = names["model"].get_state()["variables"]
+            looks.append((episodes.mean("r"), weights))
+        return bool(looks) and looks[-1][0] < max(mean for mean, _ in looks)
+
+    evaluations = dict(eval_env=cartpoles(), eval_interval=10**5, stop_at=500.0)
+    model = learn(
+        env=cartpoles(4),
+        checkpoint_freq=400,
+        callback=callback,
+        **evaluations,
+        **RANDOMLY,
+    )
+    assert_weights(model, looks[-2][1])
+
+
 def test_weights_before_training_are_never_the_best():
     settings = dict(env=cartpoles(4), checkpoint_freq=100, exploration_final_eps=1.0)
     settings |= dict(learning_starts=100, train_freq=5000)
@@ -528,6 +549,15 @@ def test_arguments_without_an_effect_are_reported(capsys):
         assert f"{name}, which has no effect without {switch}" in output
     assert "prioritized_replay_eps" not in output
     assert "no row was logged: 0 episodes ended" in output
+
+
+def test_settings_of_a_preset_are_not_reported_as_without_an_effect(capsys):
+    settings = dict(network="mlp", total_timesteps=4, prioritized_replay=False)
+    with logger.scoped_configure(None, ["stdout"]):
+        rainbow.learn(env=cartpoles(), **settings)
+        assert "has no effect" not in capsys.readouterr().out
+        rainbow.learn(env=cartpoles(), prioritized_replay_alpha=0.6, **settings)
+    assert "prioritized_replay_alpha is 0.6, which has" in capsys.readouterr().out
 
 
 def test_a_row_of_the_last_update_is_a_row(capsys):

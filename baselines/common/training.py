@@ -53,8 +53,8 @@ class Run:
                 ...
                 run.stop = callback is not None and callback(locals(), globals())
 
-    Inside ``with``, SIGTERM or SIGINT finishes the update, saves a checkpoint and then
-    ends the run; a second SIGINT ends it at once.
+    If it writes checkpoints, SIGTERM or SIGINT inside ``with`` finishes the update,
+    saves one and then ends the run; a second SIGINT ends it at once.
 
     Args:
         learn: the function that was called.
@@ -69,11 +69,11 @@ class Run:
             previous update.
         new_episodes: results (``info["episode"]``) of this rank's episodes that ended
             in this update.
-        num_timesteps: agent steps at the end of this update, over all environments and
-            ranks.
+        num_timesteps: agent steps at the end of this update, of all ranks.
         row: the row of the log for this update, as a dict that can be added to; None
             if it has none.
         stop: whether training ends after this update.
+        reached_score: whether it does so because of ``stop_at``.
     """
 
     def __init__(self, learn, arguments, module):
@@ -107,7 +107,7 @@ class Run:
         self.new_episodes = []
         self.num_timesteps = self.previous_timesteps = 0
         self.model = self.status = self.row = None
-        self.stop = False
+        self.stop = self.reached_score = False
         self.signals = StopSignals()
 
     def load(self, model, target=None) -> None:
@@ -373,7 +373,7 @@ class Run:
                 f"mean return {score:g} after {self.num_timesteps} agent steps: "
                 f"training ends, as stop_at is {stop_at:g}"
             )
-            self.stop = True
+            self.stop = self.reached_score = True
 
     def _write_row(self):
         seconds = time.perf_counter() - self.start_time

@@ -263,7 +263,7 @@ def learn(
         if checkpoint_freq and last_metrics.values:
             best.update_best(run.episodes)
         # If an evaluation met stop_at, it was of the current weights: keep them.
-        if not (run.stop and run.evaluation):
+        if not (run.reached_score and run.evaluation):
             best.restore()
         warn_if_no_row(run, print_freq)
     return model
