@@ -60,14 +60,13 @@ def algorithm(
     Args:
         actions: classes of the action spaces that the algorithm supports.
         mpi: whether several MPI ranks can train one model.
-        preset_of: the ``learn`` of another algorithm, if the function only calls the
-            function that this decorates, ``preset_of.__wrapped__``, with its own
-            arguments under other names.
+        preset_of: the ``learn`` of another algorithm, if the function only calls
+            ``preset_of.__wrapped__``, with its arguments under other names.
     """
 
     def decorate(fn):
-        def train(module, given):
-            arguments = check_arguments(learn, given)
+        def train(module, given, preset):
+            arguments = check_arguments(learn, given, preset)
             # Resolves auto before it is stored: a run is not resumed in another one.
             precision = choose_precision(arguments.given["precision"])
             arguments.given["precision"] = precision
@@ -78,7 +77,7 @@ def algorithm(
 
         @functools.wraps(fn)
         def learn(*positional, **keywords):
-            return train(learn.__module__, by_name(positional, keywords))
+            return train(learn.__module__, by_name(positional, keywords), {})
 
         learn.train = train  # for presets, which are other modules
 
@@ -107,12 +106,12 @@ def preset(base: Learn[Own, Model], **settings) -> Learn[Own, Model]:
             if "<" in value.__qualname__:
                 raise TypeError(f"{name} has to be a function of a module, or text")
 
-    def train(module, given):
-        return base.train(module, settings | given)
+    def train(module, given, preset):
+        return base.train(module, given, settings | preset)
 
     @functools.wraps(base)
     def learn(*positional, **keywords):
-        return train(learn.__module__, by_name(positional, keywords))
+        return train(learn.__module__, by_name(positional, keywords), {})
 
     changed = ", ".join(f"{name}={value!r}" for name, value in settings.items())
     learn.__doc__ = f"Preset of {base.__module__}{changed and f' with {changed}'}."

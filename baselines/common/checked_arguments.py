@@ -2,6 +2,7 @@
 
 import inspect
 import json
+from types import MappingProxyType
 from typing import NamedTuple
 
 from baselines.common.arguments import ReadPath
@@ -19,11 +20,13 @@ class Arguments(NamedTuple):
         values: values by name, with a Builder in place of each ``Part``.
         given: all of them, including those of parts, as given or by default.
         declared: an ``Argument`` for each, by name.
+        preset: other defaults, of a preset, by name.
     """
 
     values: dict
     given: dict
     declared: dict
+    preset: dict
 
     @property
     def fixed(self) -> dict:
@@ -69,22 +72,24 @@ class Arguments(NamedTuple):
         sentences = []
         for name, argument in self.declared.items():
             why, value = argument.why_unused(self.given), self.given[name]
-            if why and value != argument.default:
+            if why and value != self.preset.get(name, argument.default):
                 sentences.append(f"{name} is {value}, which has no effect {why}")
         return sentences
 
 
-def check_arguments(fn, given) -> Arguments:
+def check_arguments(fn, given, preset=MappingProxyType({})) -> Arguments:
     """Returns the arguments of a call to ``fn``, checked and complete.
 
     Args:
         fn: a function whose arguments are declared as in ``arguments.py``.
         given: the keyword arguments; those that are not its own are for its parts.
+        preset: other defaults, by name.
 
     Raises:
         UserTypeError: for an unknown or a missing argument.
         UserValueError: for a value of the wrong type or outside its range.
     """
+    given = {**preset, **given}
     declared = dict(declared_arguments(fn))
     parts = {name: part for name, x in declared.items() if (part := x.marker(Part))}
     functions = {}
@@ -135,7 +140,7 @@ def check_arguments(fn, given) -> Arguments:
             if key in its_own or (name in free and key not in declared)
         }
         values[name] = Builder(parts[name], values[name], keywords)
-    return Arguments(values, complete, declared)
+    return Arguments(values, complete, declared, dict(preset))
 
 
 def is_json(value) -> bool:
