@@ -23,6 +23,7 @@ from baselines.common.errors import (
     one_line,
     printable,
 )
+from baselines.common.evaluation import seed_of_evaluation
 from baselines.common.loading import TrainedEnv, rendered
 from baselines.common.parsing import parse
 from baselines.common.saving.checkpoints import list_manifests
@@ -33,8 +34,6 @@ from baselines.common.vec_env.vec_video_recorder import VecFilm, VecVideoRecorde
 from baselines.common.video import check_video
 from baselines.play import check_can_play, play
 from baselines.report import report
-
-EVAL_SEED = 5000  # added to a run's seed for its evaluations
 
 
 def main(argv=None):
@@ -150,8 +149,7 @@ def make_eval_env(settings):
     """Returns the VecEnv of evaluations in training, filmed if the log takes videos."""
     env = TrainedEnv(settings.spec, settings.env_type, settings.gamestate)
     num_env = min(settings.num_env, settings.learn_arguments["eval_episodes"])
-    # Not the episodes trained on, whose seeds count up from the seed of the run.
-    seed = (settings.seed + EVAL_SEED) % 2**32
+    seed = seed_of_evaluation(settings.seed)
     if logger.takes_videos():
         try:
             filmed = VecFilm(env.make(num_env, seed, "rgb_array"), env.steps_per_second)
@@ -200,13 +198,13 @@ def print_next_steps(settings, model_path) -> None:
 
 def command_of_model(command, model_path) -> str:
     """Returns a run's command, with the model to load but without its other paths."""
-    words, kept = iter(shlex.split(command)), []
-    left_out = ("--load_path", "--save_path", "--log_path")
-    for word in words:
-        if word in left_out:
-            next(words, None)  # Its value is the next word.
-        elif word.split("=")[0] not in (*left_out, "--overwrite", "--play"):
+    left_out = ("--load_path", "--save_path", "--log_path", "--overwrite", "--play")
+    kept, previous = [], ""
+    for word in shlex.split(command):
+        is_value = not word.startswith("--") and previous in left_out
+        if not is_value and word.split("=")[0] not in left_out:
             kept.append(word)
+        previous = word
     # The interpreter that has this package; "python" may be another one.
     return shlex.join([sys.executable, *kept[1:], f"--load_path={model_path}"])
 

@@ -217,6 +217,19 @@ def test_training_does_not_notice_evaluations(tmp_path):
         np.testing.assert_array_equal(value, weights[1][name])
 
 
+def test_evaluations_do_not_play_the_episodes_trained_on():
+    class Seeded(gym.Wrapper):
+        def reset(self, *, seed=None, options=None):
+            if seed is not None:
+                self.seed = seed
+            return super().reset(seed=seed, options=options)
+
+    env, eval_env = (Seeded(gym.make("CartPole-v1")) for _ in range(2))
+    settings = dict(network="mlp", seed=3, total_timesteps=5)
+    import_learn("a2c")(env=env, eval_env=eval_env, eval_interval=5, **settings)
+    assert env.seed == 3 and eval_env.seed == 5003
+
+
 def test_training_stops_at_a_score(tmp_path):
     def train(**settings):
         with logger.scoped_configure(str(tmp_path), ["csv"]):

@@ -19,7 +19,7 @@ import baselines
 from baselines import __main__ as commands
 from baselines import logger, run
 from baselines.a2c import learn
-from baselines.common import config, mpi
+from baselines.common import config, mpi, parsing
 from baselines.common.checked_arguments import check_arguments
 from baselines.common.errors import UserTypeError
 from baselines.common.loading import rendered
@@ -205,6 +205,18 @@ def test_only_what_was_given_is_reported_as_without_effect():
     assert without_effect("--noisy") == without_effect(alg="rainbow") == []
     (sentence,) = without_effect("--noisy", "--exploration_final_eps=0.05")
     assert sentence == "exploration_final_eps is 0.05, which has no effect with noisy"
+
+
+def test_command_to_start_again_has_no_paths_and_no_flags_with_their_values():
+    command = "python -m baselines.run --alg=a2c --overwrite yes --play --log_path x "
+    words = run.command_of_model(command + "--save_path=y --seed 1 --play=no", "m")
+    assert words.endswith(" -m baselines.run --alg=a2c --seed 1 --load_path=m")
+
+
+def test_no_environment_is_built_to_find_a_network_that_the_defaults_name(monkeypatch):
+    monkeypatch.setattr(parsing, "make_env", None)
+    settings = parse(["--alg=sac", "--env=Pendulum-v1"]).learn_arguments
+    assert settings["network"] == "mlp" and settings["num_hidden"] == 256
 
 
 def test_unknown_key_in_defaults_is_refused(monkeypatch):

@@ -14,6 +14,7 @@ from baselines.common.saving.log_folder import BEST_MODEL_FILE
 from baselines.common.saving.states import check_like, check_number
 from baselines.common.vec_env.vec_video_recorder import VecFilm
 
+SEED = 5000  # added to a run's seed for its evaluations
 RESULT_BYTES = 250  # for the result of an episode, a dict of three numbers
 
 
@@ -193,7 +194,7 @@ def make_evaluation(arguments, seed):
 
     Args:
         arguments: all arguments of ``learn()``, by name.
-        seed: seed of the environment, unless it is a VecEnv.
+        seed: of the run; sets the environment's, unless it is a VecEnv.
 
     Raises:
         UserValueError: if only one of ``eval_env`` and ``eval_interval`` is given, or
@@ -210,4 +211,14 @@ def make_evaluation(arguments, seed):
         raise UserValueError(
             "eval_env is env, which evaluations would reset; make another one"
         )
-    return Evaluation(as_vec_env(env, seed), interval, arguments["eval_episodes"])
+    env = as_vec_env(env, seed_of_evaluation(seed))
+    return Evaluation(env, interval, arguments["eval_episodes"])
+
+
+def seed_of_evaluation(seed) -> int:
+    """Returns the seed of evaluations, whose episodes are not those trained on.
+
+    Args:
+        seed: of the run; the seeds of its environments count up from it.
+    """
+    return (seed + SEED) % 2**32

@@ -141,7 +141,8 @@ def read_learn(settings, words, defaults):
     given, _ = cli.read(known, words)
     if settings.network is not None:
         given["network"] = settings.network
-    if "network" not in given.keys() | defaults or defaults.keys() - declared.keys():
+    of_network = defaults.keys() - declared.keys()
+    if "network" not in defaults and ("network" not in given or of_network):
         defaults = {"network": usual_network(settings), **defaults}
     for name, argument in declared.items():
         if part := argument.marker(arg.Part):
