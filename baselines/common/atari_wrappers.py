@@ -13,10 +13,10 @@ import numpy as np
 from gymnasium import spaces
 
 from baselines.common.errors import UserTypeError, UserValueError
-from baselines.common.lazy import names_of
+from baselines.common.lazy import moved_names
 from baselines.common.saving.states import check_batch, check_like
 
-__getattr__ = names_of(__name__)
+__getattr__ = moved_names(__name__)
 
 NOOP = 0
 MAX_FRAMES = 108_000  # half an hour at 60 frames a second

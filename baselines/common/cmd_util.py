@@ -8,10 +8,10 @@ from baselines.common import cli
 from baselines.common.declarations import REQUIRED
 from baselines.common.envs import make
 from baselines.common.errors import UserValueError
-from baselines.common.lazy import names_of
+from baselines.common.lazy import moved_names
 from baselines.common.settings import OWN
 
-__getattr__ = names_of(__name__)
+__getattr__ = moved_names(__name__)
 
 
 def make_vec_env(env_id, env_type, num_env, seed, **settings):

@@ -14,9 +14,9 @@ from keras import ops
 
 from baselines.common.errors import UserTypeError
 from baselines.common.layers import Constant, dense
-from baselines.common.lazy import names_of
+from baselines.common.lazy import moved_names
 
-__getattr__ = names_of(__name__)
+__getattr__ = moved_names(__name__)
 
 HEAD_GAIN = 0.01  # so that the initial distribution hardly depends on the observation
 

@@ -34,17 +34,17 @@ def learn_of(package, *others):
         others: other names of the same module to export.
     """
     names = dict.fromkeys(("learn", *others), package.rpartition(".")[2])
-    get, names_of = exports(package, **names)
+    get, list_names = exports(package, **names)
 
     def __getattr__(name):
         if name in names:
             import_quietly("baselines.common.backend")
         return get(name)
 
-    return __getattr__, names_of
+    return __getattr__, list_names
 
 
-def names_of(module, others=None):
+def moved_names(module, others=None):
     """Returns a ``__getattr__`` that says what became of names of OpenAI Baselines.
 
     Args:

@@ -3,9 +3,9 @@
 import keras
 
 from baselines.common import mpi
-from baselines.common.lazy import names_of
+from baselines.common.lazy import moved_names
 
-__getattr__ = names_of(__name__)
+__getattr__ = moved_names(__name__)
 
 
 def set_global_seeds(seed) -> None:

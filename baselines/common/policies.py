@@ -7,11 +7,11 @@ from baselines.common import backend
 from baselines.common.distributions import make_distribution
 from baselines.common.errors import UserValueError
 from baselines.common.layers import dense
-from baselines.common.lazy import names_of
+from baselines.common.lazy import moved_names
 from baselines.common.model import Model, build_network, check_separate
 from baselines.common.normalizer import make_normalizer
 
-__getattr__ = names_of(__name__)
+__getattr__ = moved_names(__name__)
 
 
 class Policy(Model):

@@ -7,7 +7,7 @@ from keras import ops
 
 from baselines.common import backend
 from baselines.common.episodes import ResultCollector
-from baselines.common.lazy import names_of
+from baselines.common.lazy import moved_names
 from baselines.common.saving.states import (
     check_batch,
     check_like,
@@ -15,7 +15,7 @@ from baselines.common.saving.states import (
 )
 from baselines.common.timing import timed
 
-__getattr__ = names_of(__name__)
+__getattr__ = moved_names(__name__)
 
 
 class Rollout(NamedTuple):

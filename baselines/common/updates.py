@@ -14,7 +14,7 @@ from baselines.common import backend, mpi
 from baselines.common.errors import DivergedError
 from baselines.common.timing import timed
 
-CHECK_INTERVAL = 100  # updates between comparisons of the ranks
+CHECK_INTERVAL = 100  # calls, or slices of a scan, between comparisons of the ranks
 
 
 class Step(NamedTuple):

@@ -8,7 +8,7 @@ from keras import ops
 from baselines.common import backend
 from baselines.common.errors import UserValueError
 from baselines.common.layers import dense
-from baselines.common.lazy import names_of
+from baselines.common.lazy import moved_names
 from baselines.common.model import make_scaling
 from baselines.common.normalizer import Normalizer
 from baselines.common.optimizers import Adam
@@ -16,7 +16,7 @@ from baselines.common.saving.states import VariableState, check_like, set_genera
 from baselines.common.sizes import checked_weights
 from baselines.common.updates import Step, make_update
 
-__getattr__ = names_of(__name__)
+__getattr__ = moved_names(__name__)
 
 
 def adversary_loss(logits, expert_logits, *, c_e):
