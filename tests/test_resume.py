@@ -190,10 +190,26 @@ def test_segments_of_a_replay_memory_stay_while_a_manifest_names_them(monkeypatc
     assert segments_in("whole") == named[0] | named[1]
     shutil.copytree("whole", "cut", ignore=shutil.ignore_patterns("model.safetensors"))
     flip_a_bit(f"cut/checkpoints/{max(named[0])}")
+    kept = [Path("cut", "checkpoints", name) for name in named[1]]
+    times = [path.stat().st_mtime_ns for path in kept]
     run.main(["--resume=cut"])
+    # Rewritten, the oldest would lack rows that the memory has replaced since.
+    assert [path.stat().st_mtime_ns for path in kept] == times
     assert "; resumed from the one before it" in Path("cut/log.txt").read_text()
     assert results("cut") == results("whole")
     assert segments_in("cut") == named[0] | named[1]
+
+
+@pytest.mark.parametrize("evaluated", ["", "--eval_interval=60 --eval_episodes=2"])
+def test_run_that_ended_at_a_score_trains_no_further(evaluated):
+    words = f"{CARTPOLE} --stop_at=5 --log_path=log {evaluated}"
+    run.main(words.split())
+    ended = results("log")
+    run.main(["--resume=log"])
+    assert results("log") == ended
+    assert Path("log/log.txt").read_text().count("training ends, as stop_at is 5") == 2
+    run.main(["--resume=log", "--num_timesteps=6000"])
+    assert results("log")[2] != ended[2]  # It has trained for longer.
 
 
 def segments_in(folder):
@@ -523,7 +539,8 @@ def test_longer_training_says_what_it_does_to_schedules(capsys):
     run.main(f"{CARTPOLE} --log_path=cut".split())
     run.main(["--resume=cut", "--num_timesteps=4500"])
     log = Path("cut/log.txt").read_text()
-    assert "resuming cut at 3000 of 4500 agent steps" in log
+    folder = Path("cut").absolute()
+    assert f"resuming {folder} at 3000 of 4500 agent steps" in log
     assert "meant to have 3000" in log and "67% of training" in log
     rows = Path("cut/progress.json").read_text().splitlines()
     assert json.loads(rows[-1])["total_timesteps"] == 4500

@@ -390,8 +390,12 @@ def check_intact(path, digest, manifest_path) -> None:
 
 
 def find_run_folder(folder) -> str:
-    """Returns the log folder of a run to resume; raises UserFileError if missing."""
-    folder = os.path.expanduser(folder)
-    if not os.path.isdir(folder):
+    """Returns the absolute path of the log folder of a run to resume.
+
+    Raises:
+        UserFileError: if it is missing.
+    """
+    path = os.path.abspath(os.path.expanduser(folder))
+    if not os.path.isdir(path):
         raise UserFileError(f"there is no run to resume in {folder}")
-    return folder
+    return path
