@@ -6,6 +6,7 @@ side, with only the settings in which they differ.
 """
 
 import contextlib
+import importlib.util
 import os
 import re
 import shlex
@@ -63,12 +64,38 @@ def report(folders, output=None) -> str:
         UserValueError: for another suffix, a file that is no report, or a damaged log.
         MissingDependency: if matplotlib is not installed.
     """
-    matplotlib = plot_util.import_matplotlib()
     found = [result for folder in folders for result in find_runs(folder)]
     results = list({os.path.realpath(x.dirname): x for x in found}.values())
     if output is None:
         place = results[0].dirname if len(results) == 1 else ""
         output = os.path.join(place, REPORT_FILE)
+    return write_page(results, output)
+
+
+def report_run(folder) -> None:
+    """Writes the page about a run into its folder, if it has a log and matplotlib.
+
+    Args:
+        folder: its path; other runs below it are left out.
+
+    Raises:
+        UserFileError, UserValueError: as ``report``.
+    """
+    if importlib.util.find_spec("matplotlib") is None:
+        return
+    result = plot_util.load_result(folder, os.listdir(folder))
+    if result is not None:
+        write_page([result], os.path.join(folder, REPORT_FILE))
+
+
+def write_page(results, output) -> str:
+    """Writes the page about runs and returns its path.
+
+    Args:
+        results: a list of ``Result``.
+        output: as in ``report``.
+    """
+    matplotlib = plot_util.import_matplotlib()
     check_output(output)
     # Text stays text in the SVG, and names from files are not read as formulas.
     style = {"svg.fonttype": "none", "text.parse_math": False}
@@ -268,14 +295,17 @@ def commands(run, config) -> list:
     launcher = ["mpiexec", "-n", str(ranks)] if ranks > 1 else []
     own = foreign_code(config)
     resume = [*launcher, *python, "baselines.run", f"--resume={folder}", *own]
+    by_command = config.get("command", "") is not None
     if run.state == "stopped":
-        return [("Start again", resume), plot_it]
+        checkpoints = config.get("settings", {}).get("checkpoint_interval", True)
+        again = by_command and checkpoints
+        return [*([("Start again", resume)] if again else []), plot_it]
     resumed = "Resume", resume
     if run.state == "finished":
         steps = f"--num_timesteps={2 * run.total_timesteps}"
         resumed = "Train longer", [*resume, steps]
     return [
-        *([] if config.get("command", "") is None else [resumed]),
+        *([resumed] if by_command else []),
         ("Evaluate", [*python, "baselines.evaluate", folder, *own]),
         ("Play", [*python, "baselines.play", folder, *own]),
         plot_it,

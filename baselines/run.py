@@ -6,7 +6,6 @@ plays. An algorithm is any ``<name>/<name>.py`` with a function ``learn``;
 """
 
 import contextlib
-import importlib.util
 import os
 import shlex
 import sys
@@ -27,13 +26,13 @@ from baselines.common.evaluation import seed_of_evaluation
 from baselines.common.loading import TrainedEnv, rendered
 from baselines.common.parsing import parse
 from baselines.common.saving.checkpoints import list_manifests
-from baselines.common.saving.log_folder import MODEL_FILE, find_run_files
+from baselines.common.saving.log_folder import MODEL_FILE
 from baselines.common.signals import ignored_hangup, second_interrupt_ends
 from baselines.common.vec_env import WorkerError
 from baselines.common.vec_env.vec_video_recorder import VecFilm, VecVideoRecorder
 from baselines.common.video import check_video
 from baselines.play import check_can_play, play
-from baselines.report import report
+from baselines.report import report_run
 
 
 def main(argv=None):
@@ -163,14 +162,11 @@ def make_eval_env(settings):
 
 
 def write_report(folder) -> None:
-    """Writes the ``report.html`` of a run, if matplotlib is installed."""
-    if mpi.rank > 0 or importlib.util.find_spec("matplotlib") is None:
-        return
-    logs = "progress.csv", "monitor.csv"
-    if not any(path.endswith(logs) for path in find_run_files(folder)):
+    """Writes the ``report.html`` of a run, if that is possible."""
+    if mpi.rank > 0:
         return
     try:
-        report([folder])
+        report_run(folder)
     except FullDiskError:
         raise
     except UserFileError as error:
@@ -182,7 +178,11 @@ def write_report(folder) -> None:
 def print_next_steps(settings, model_path) -> None:
     """Prints where the files are, and those commands to continue that can work."""
     python = shlex.quote(sys.executable)
-    place = shlex.join([logger.get_dir(), *foreign_code(settings.config)])
+    own = foreign_code(settings.config)
+    place = [logger.get_dir(), *own]
+    if settings.save_path is not None:
+        place = [model_path, *dict.fromkeys([f"--env={settings.env}", *own])]
+    place = shlex.join(place)
     resume = resume_command(logger.get_dir(), settings.config)
     command = command_of_model(settings.config["command"], model_path)
     lines = [f"Log files: {logger.get_dir()}", f"Model: {model_path}"]

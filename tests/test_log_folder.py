@@ -231,6 +231,19 @@ def test_resumed_run_writes_to_its_folder_alone(capsys):
     assert Path("outside").read_bytes() != b"precious"
 
 
+def test_other_place_for_the_model_of_a_resumed_run_is_checked(capsys):
+    train("--log_path=log")
+    Path("mine").write_bytes(b"precious")
+    Path("folder").mkdir()
+    for path, what in (
+        ("mine", "there is a file mine already: give another --save_path"),
+        ("folder", "has to name a file"),
+        ("log/progress.csv", "which the log has for itself"),
+    ):
+        assert what in error_of(capsys, f"--resume=log --save_path={path}")
+    assert Path("mine").read_bytes() == b"precious"
+
+
 def learn_in(folder, reset=True, **given):
     with logger.scoped_configure(folder, ["csv"]):
         env = make_vec_env(

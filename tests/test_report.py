@@ -149,6 +149,15 @@ def test_commands_of_a_run_with_code_of_ones_own():
     assert evaluate[1][4:] == flags
 
 
+@pytest.mark.parametrize("settings", [{}, {"checkpoint_interval": 0}])
+def test_run_that_cannot_begin_again_has_no_command_for_it(settings):
+    write_log(Path("log"), [1.0], num_timesteps=1000)
+    (result,) = find_runs("log")
+    config = result.metadata | {"settings": settings}
+    config |= {} if settings else {"command": None}  # from Python
+    assert [name for name, _ in commands(describe_run(result), config)] == ["Plot"]
+
+
 def test_runs_side_by_side():
     write_log(Path("logs/a"), [1.0, 3.0], lr=0.1, gamma=0.9, num_timesteps=1000)
     write_log(Path("logs/b"), [4.0], lr=0.2, gamma=0.9, num_timesteps=1000, seed=1)
@@ -341,6 +350,7 @@ def test_browser_finds_no_error(trained):
 def test_each_run_ends_with_a_report(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(run, "write_report", conftest.write_report)
     words = "--alg=a2c --env=CartPole-v1 --num_timesteps=500"
+    write_log(tmp_path / "log" / "older", [1.0])
     run.main([*words.split(), f"--log_path={tmp_path / 'log'}"])
     assert "a2c on CartPole-v1" in (tmp_path / "log" / "report.html").read_text()
     # A page of the user's own is left alone.

@@ -213,6 +213,13 @@ def test_command_to_start_again_has_no_paths_and_no_flags_with_their_values():
     assert words.endswith(" -m baselines.run --alg=a2c --seed 1 --load_path=m")
 
 
+def test_commands_that_are_printed_are_for_the_model_that_was_saved(capsys):
+    run.main([*CARTPOLE, "--num_timesteps=50", "--log_path=log", "--save_path=there"])
+    out = capsys.readouterr().out
+    assert "baselines.play there --env=CartPole-v1\n" in out
+    assert "baselines.evaluate there --env=CartPole-v1\n" in out
+
+
 def test_no_environment_is_built_to_find_a_network_that_the_defaults_name(monkeypatch):
     monkeypatch.setattr(parsing, "make_env", None)
     settings = parse(["--alg=sac", "--env=Pendulum-v1"]).learn_arguments

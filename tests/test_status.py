@@ -83,27 +83,34 @@ def test_each_run_counts_its_own_time(now):
 
 def test_plain_line_comes_after_a_minute_without_a_row(now, capsys):
     with logger.scoped_configure(None, ["stdout"]):
-        shown = Status("ppo2 Pong", 1_000_000, 10_000_000)
+        shown = Status("ppo2 Pong", 0, 10_000_000)
         episodes = EpisodeResults()
         now[0] += 40
-        shown.update(1_400_000, episodes, wrote_row=True)
+        shown.update(400_000, episodes, wrote_row=True)
         now[0] += 40
-        shown.update(1_800_000, episodes, wrote_row=False)
+        shown.update(800_000, episodes, wrote_row=False)
         assert capsys.readouterr().out == ""
         now[0] += 20
         episodes.extend([{"r": -3, "l": 9}] * 50)
-        shown.update(2_000_000, episodes, wrote_row=False)
+        shown.update(1_000_000, episodes, wrote_row=False)
         episodes.extend([{"r": -1, "l": 9}] * 100)
         now[0] += 60
-        shown.update(2_600_000, episodes, wrote_row=False)
+        shown.update(1_600_000, episodes, wrote_row=False)
         episodes.extend([{"r": -2, "l": 9}] * 100)
         now[0] += 60
-        shown.update(3_200_000, episodes, wrote_row=False)
+        shown.update(2_200_000, episodes, wrote_row=False)
     assert capsys.readouterr().out.splitlines() == [
-        "ppo2 Pong 2M/10M 20% · 10,000 steps/s · 13 min 20 s left · mean -3",
-        "ppo2 Pong 2.6M/10M 26% · 10,000 steps/s · 12 min 20 s left · mean -1, best -1",
-        "ppo2 Pong 3.2M/10M 32% · 10,000 steps/s · 11 min 20 s left · mean -2, best -1",
+        "ppo2 Pong 1M/10M 10% · 10,000 steps/s · 15 min left · mean -3",
+        "ppo2 Pong 1.6M/10M 16% · 10,000 steps/s · 14 min left · mean -1, best -1",
+        "ppo2 Pong 2.2M/10M 22% · 10,000 steps/s · 13 min left · mean -2, best -1",
     ]
+
+
+def test_best_mean_of_a_resumed_run_is_not_known():
+    shown, episodes = Status("a2c", 100, 1000), EpisodeResults()
+    episodes.extend([{"r": 3, "l": 1}] * 100)
+    shown.update(200, episodes, wrote_row=True)
+    assert shown.score(episodes) == "mean 3"
 
 
 def test_nothing_is_shown_where_nothing_is_logged(now, capsys):

@@ -13,6 +13,7 @@ import baselines
 from baselines import run
 from baselines.common.envs import make_env, make_vec_env
 from baselines.common.errors import UserValueError
+from baselines.common.user_code import is_own
 
 CODE = {
     "raises.py": "import json\n\njson.loads('{')\n",
@@ -196,3 +197,9 @@ def test_a_module_beside_the_package_that_begins_like_it_is_the_users(tmp_path, 
     )
     assert ended.returncode == 2, ended.stderr
     assert f"{name}:2: ZeroDivisionError: division by zero" in ended.stderr
+
+
+@pytest.mark.parametrize("packages", ["site-packages", "dist-packages"])
+def test_installed_packages_are_not_the_users_own(packages):
+    assert not is_own(f"/usr/local/lib/python3.11/{packages}/numpy/core.py")
+    assert is_own("/home/me/numpy/core.py")

@@ -39,6 +39,7 @@ NOT_COMPARED |= {"worker_timeout", "overwrite"}
 NOT_COMPARED |= {"save_path", "on_worker_failure", "log_interval", "print_freq"}
 NOT_COMPARED |= {"checkpoint_interval", "checkpoint_path", "checkpoint_freq"}
 NOT_COMPARED |= {"eval_interval", "eval_episodes", "stop_at"}
+NOT_COMPARED |= {"save_video_interval", "save_video_length"}
 
 
 def find_curves(logs, y=None):

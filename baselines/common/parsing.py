@@ -30,8 +30,7 @@ from baselines.common.errors import (
     suggest,
 )
 from baselines.common.resuming import parse_resume
-from baselines.common.saving.files import check_writable
-from baselines.common.saving.log_folder import check_unused, is_log_file
+from baselines.common.saving.log_folder import check_save_path, check_unused
 from baselines.common.settings import OWN, Settings
 
 # Arguments of learn() that are not flags of the algorithm: baselines.run sets them.
@@ -258,11 +257,11 @@ def check_own(settings) -> None:
     """Raises if an argument cannot be used with the others or on this machine."""
     for name, value in settings.arguments.items():
         OWN[name].check(value)
+    folder = settings.log_path or os.environ.get("OPENAI_LOGDIR") or None
     if settings.save_path is not None:
+        logs = folder if settings.training else None
+        check_save_path(settings.save_path, logs)
         path = os.path.abspath(os.path.expanduser(settings.save_path))
-        if os.path.isdir(path) or settings.save_path.endswith("/"):
-            raise UserValueError(f"--save_path has to name a file; {path} is a folder")
-        check_writable(*os.path.split(path))
         if os.path.lexists(path) and not settings.overwrite:
             raise UserFileError(
                 f"there is a file {path} already: give another --save_path, or replace "
@@ -282,15 +281,9 @@ def check_own(settings) -> None:
                 "--log_path is for training, but --num_timesteps is 0; leave it out"
             )
         return
-    folder = settings.log_path or os.environ.get("OPENAI_LOGDIR") or None
     if settings.overwrite and folder is None and settings.save_path is None:
         raise UserValueError(
             "--overwrite needs the folder of the run that is replaced, --log_path"
-        )
-    saved = settings.save_path and os.path.expanduser(settings.save_path)
-    if folder is not None and saved and is_log_file(folder, saved):
-        raise UserValueError(
-            f"--save_path is {saved}, which the log has for itself; give another path"
         )
     if folder is not None and not settings.overwrite and mpi.rank == 0:
         check_unused(folder)

@@ -77,26 +77,40 @@ def load_results(
             raise UserFileError(f"there is no folder {root}")
         for dirname, folders, files in os.walk(root):
             folders.sort()
-            has_episodes = PACKED in files
-            has_episodes |= any(name.endswith(Monitor.EXT) for name in files)
-            has_episodes &= enable_monitor
-            has_rows = enable_progress and "progress.csv" in files
-            if not (has_episodes or has_rows):
-                continue
             try:
-                monitor = load_episodes(dirname) if has_episodes else None
-                rows = os.path.join(dirname, "progress.csv")
-                progress = read_table(rows) if has_rows else None
-                metadata = read_metadata(dirname)
+                result = load_result(dirname, files, enable_progress, enable_monitor)
             except UserError as error:
                 if lose is None:
                     raise
                 lose(error)
                 continue
-            results.append(Result(monitor, progress, dirname, metadata))
-            if verbose:
-                print(printable(f"read {dirname}"))
+            if result is not None:
+                results.append(result)
+                if verbose:
+                    print(printable(f"read {dirname}"))
     return results
+
+
+def load_result(folder, files, enable_progress=True, enable_monitor=True):
+    """Returns the ``Result`` of one log folder; None if it has no log.
+
+    Args:
+        folder: its path.
+        files: names of the files in it.
+        enable_progress, enable_monitor: as in ``load_results``.
+
+    Raises:
+        UserFileError, UserValueError: if a file cannot be read, or is damaged.
+    """
+    has_episodes = PACKED in files
+    has_episodes |= any(name.endswith(Monitor.EXT) for name in files)
+    has_episodes &= enable_monitor
+    has_rows = enable_progress and "progress.csv" in files
+    if not (has_episodes or has_rows):
+        return None
+    monitor = load_episodes(folder) if has_episodes else None
+    progress = read_table(os.path.join(folder, "progress.csv")) if has_rows else None
+    return Result(monitor, progress, folder, read_metadata(folder))
 
 
 def read_metadata(folder):

@@ -20,9 +20,10 @@ from baselines.common.config import (
 from baselines.common.declarations import declared_arguments
 from baselines.common.discovery import find_algorithm, import_learn
 from baselines.common.envs.registry import find_spec
-from baselines.common.errors import UserValueError, printable
+from baselines.common.errors import UserFileError, UserValueError, printable
 from baselines.common.parts import Part
 from baselines.common.saving.checkpoints import check_ranks, list_manifests
+from baselines.common.saving.log_folder import check_save_path
 from baselines.common.settings import OWN, Settings
 
 
@@ -70,6 +71,13 @@ def parse_resume(given, words, argv) -> Settings:
             "--num_timesteps, and paths of files that are read, may change"
         )
     settings.save_path = path_to_write("save_path", stored, again)
+    if settings.save_path not in (None, stored.get("save_path")):
+        check_save_path(settings.save_path, folder)
+        if os.path.lexists(os.path.expanduser(settings.save_path)):
+            raise UserFileError(
+                f"there is a file {settings.save_path} already: give another "
+                "--save_path, or remove it"
+            )
     for name in paths:
         settings.learn_arguments[name] = path_to_write(name, stored, again)
     if list_manifests(os.path.join(os.path.expanduser(folder), "checkpoints")):

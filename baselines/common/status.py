@@ -77,10 +77,14 @@ class Status:
         return " · ".join([*words, self.score(episodes)])
 
     def score(self, episodes) -> str:
-        """Returns the mean return of the last 100 episodes, and the best so far."""
+        """Returns the mean return of the last 100 episodes, and the best so far.
+
+        The latter is not known of a run that was resumed.
+        """
         if not episodes.count:
             return "no episode has ended"
-        best = "" if self.best is None else f", best {self.best:.4g}"
+        known = self.best is not None and not self.first_timestep
+        best = f", best {self.best:.4g}" if known else ""
         return f"mean {episodes.mean('r'):.4g}{best}"
 
     def close(self) -> None:

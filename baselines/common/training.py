@@ -67,11 +67,9 @@ class Run:
         seed: of this MPI rank.
         episodes: ``EpisodeResults``; with several ranks, those of all ranks up to the
             previous update.
-        new_episodes: results (``info["episode"]``) of this rank's episodes that ended
-            in this update.
+        new_episodes: results of this rank's episodes that ended in this update.
         num_timesteps: agent steps at the end of this update, of all ranks.
-        row: the row of the log for this update, as a dict that can be added to; None
-            if it has none.
+        row: of the log, for this update; a dict that can be added to, None if none.
         stop: whether training ends after this update.
         reached_score: whether it does so because of ``stop_at``.
     """
@@ -229,6 +227,8 @@ class Run:
                 f"continue from where {self.num_timesteps / total:.0%} of training is "
                 "done."
             )
+        else:  # It may have ended at a score, which is then still reached.
+            self.stop_at_score(self.evaluation and self.evaluation.best)
 
     def __enter__(self):
         if self.checkpoint_interval:
@@ -263,14 +263,14 @@ class Run:
         """
         done = self.num_timesteps // self.batch_size
         for nupdates in range(done + 1, self.num_updates + 1):
+            if self.stop:
+                return
             self.previous_timesteps = self.num_timesteps
             if mpi.size == 1:
                 self.episodes.previous = self.episodes.count
             self.num_timesteps = nupdates * self.batch_size
             yield nupdates, self.num_timesteps
             self.end_update()
-            if self.stop:
-                return
 
     def due(self, every, after=0) -> int:
         """Returns how many times something is due in this update.
@@ -324,7 +324,7 @@ class Run:
         Raises:
             KeyboardInterrupt, SystemExit: if SIGINT or SIGTERM was received.
         """
-        score = np.nan
+        score = None
         if self.evaluation and (self.is_last or self.due(self.evaluation.interval)):
             start = time.perf_counter()
             with timed("evaluations"):
@@ -361,14 +361,14 @@ class Run:
         """Ends training if the mean return has reached ``stop_at``.
 
         Args:
-            score: mean return of an evaluation, NaN if there was none.
+            score: mean return of an evaluation, None if there was none.
         """
         stop_at = self.arguments.given["stop_at"]
         if stop_at is None:
             return
         if self.evaluation is None and self.episodes.count >= 100:
             score = self.episodes.mean("r")
-        if score >= stop_at:
+        if score is not None and score >= stop_at:
             logger.log(
                 f"mean return {score:g} after {self.num_timesteps} agent steps: "
                 f"training ends, as stop_at is {stop_at:g}"

@@ -91,7 +91,9 @@ def find_place(error):
 def is_own(filename) -> bool:
     """Whether code is the user's own, not that of Python, of a package or a string."""
     others = *CALLERS, LIBRARY, "<"
-    return not (filename.startswith(others) or "site-packages" in filename)
+    # Debian's Python has dist-packages.
+    packages = "site-packages" in filename or "dist-packages" in filename
+    return not (filename.startswith(others) or packages)
 
 
 def own_traceback(error):

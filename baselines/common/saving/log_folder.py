@@ -8,9 +8,9 @@ import time
 from fnmatch import fnmatch
 from glob import escape, glob
 
-from baselines.common.errors import UserError, UserFileError
+from baselines.common.errors import UserError, UserFileError, UserValueError
 from baselines.common.page import is_report
-from baselines.common.saving.files import writing
+from baselines.common.saving.files import check_writable, writing
 from baselines.common.saving.json_values import read_json
 
 # The model at the end of a run, and the best one in its evaluations.
@@ -111,6 +111,23 @@ def is_log_file(folder, path) -> bool:
     """Whether ``path`` is where a run in that folder writes its config or log."""
     name = os.path.relpath(path, os.path.abspath(os.path.expanduser(folder)))
     return any(fnmatch(name, pattern) for pattern in ("config.json", *LOG_FILES))
+
+
+def check_save_path(path, folder=None) -> None:
+    """Raises a UserError unless a model can be saved to a path.
+
+    Args:
+        path: the value of ``--save_path``.
+        folder: of the run's log, whose files it must not replace; None for no log.
+    """
+    place = os.path.abspath(os.path.expanduser(path))
+    if os.path.isdir(place) or path.endswith("/"):
+        raise UserValueError(f"--save_path has to name a file; {place} is a folder")
+    if folder is not None and is_log_file(folder, place):
+        raise UserValueError(
+            f"--save_path is {path}, which the log has for itself; give another path"
+        )
+    check_writable(*os.path.split(place))
 
 
 def remove(paths) -> None:
