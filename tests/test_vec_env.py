@@ -373,6 +373,15 @@ def test_wrappers_have_the_attributes_of_the_inner_env():
         venv.no_such_attribute  # noqa: B018
 
 
+def test_bounds_of_stacked_frames_are_in_the_order_of_the_frames():
+    class Bounded(CounterEnv):
+        observation_space = spaces.Box(np.float32([0, -5]), np.float32([1, 5]))
+
+    stacked = VecFrameStack(DummyVecEnv([Bounded]), 2).observation_space
+    assert stacked.low.tolist() == [0, -5, 0, -5]
+    assert stacked.high.tolist() == [1, 5, 1, 5]
+
+
 def test_gymnasium_vector_env_returns_new_arrays():
     vector_env = SyncVectorEnv(
         counters(dict(truncate_after=2), dict()),
@@ -386,6 +395,28 @@ def test_gymnasium_vector_env_returns_new_arrays():
         venv.step([0, 0])
         assert first.tolist() == [[1], [1]]
         assert infos[0]["terminal_observation"] == [2]
+
+
+def test_last_infos_of_a_gymnasium_vector_env_are_returned():
+    class Told(CounterEnv):
+        def step(self, action):
+            obs, reward, terminated, truncated, _ = super().step(action)
+            info = {"is_success": self.t == 2, "at": {"t": self.t}}
+            return obs, reward, terminated, truncated, info
+
+    vector_env = SyncVectorEnv(
+        [lambda: Told(truncate_after=2), lambda: Told(truncate_after=3)],
+        autoreset_mode=AutoresetMode.SAME_STEP,
+    )
+    with GymnasiumVecEnv(vector_env) as venv:
+        venv.reset()
+        venv.step([0, 0])
+        *_, infos = venv.step([0, 0])
+        assert infos[0]["is_success"] and infos[0]["at"] == {"t": 2}
+        assert infos[0]["TimeLimit.truncated"] and infos[1] == {}
+        *_, infos = venv.step([0, 0])
+        assert infos[0] == {}
+        assert not infos[1]["is_success"] and infos[1]["at"] == {"t": 3}
 
 
 @pytest.mark.parametrize(
@@ -481,6 +512,18 @@ def test_a_killed_worker_is_replaced(capsys):
     out = capsys.readouterr().out
     assert out.count("warning: ") == 2
     assert "environments 2 to 3 died with exit status -9; another takes over" in out
+
+
+def test_an_episode_of_a_killed_worker_has_no_result():
+    inner = SubprocVecEnv([CounterEnv] * 2, num_workers=2)
+    with VecMonitor(inner, info_keywords=("not_there",)) as venv:
+        venv.reset()
+        venv.step([0] * 2)
+        worker_of(inner, 1).kill()
+        with time_limit():
+            *_, dones, infos = venv.step([0] * 2)
+        assert dones.tolist() == [False, True] and "episode" not in infos[1]
+        assert venv.lengths.tolist() == [2, 0] and venv.returns[1] == 0
 
 
 def test_a_worker_killed_before_a_checkpoint_is_replaced():

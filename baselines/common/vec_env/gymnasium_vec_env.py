@@ -58,7 +58,7 @@ class GymnasiumVecEnv(VecEnv):
             check_finite("last observation", last_obs, ended)
         infos = [{} for _ in range(self.num_envs)]
         for i in ended:
-            infos[i] = {
+            infos[i] = info_of(info.get("final_info", {}), i) | {
                 "terminal_observation": info["final_obs"][i],
                 "TimeLimit.truncated": bool(truncated[i] and not terminated[i]),
             }
@@ -69,6 +69,20 @@ class GymnasiumVecEnv(VecEnv):
 
     def close(self):
         self.vector_env.close()
+
+
+def info_of(infos, i) -> dict:
+    """Returns the info of environment ``i``.
+
+    Args:
+        infos: those of all, as a Gymnasium ``VectorEnv`` returns them: for each key an
+            array [N] or another such dict, and under ``_key`` who has it, [N] bool.
+    """
+    return {
+        key: info_of(values, i) if isinstance(values, dict) else values[i]
+        for key, values in infos.items()
+        if not key.startswith("_") and infos[f"_{key}"][i]
+    }
 
 
 def check_finite(name, values, indices=None) -> None:

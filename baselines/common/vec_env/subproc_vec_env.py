@@ -311,7 +311,11 @@ def truncated_step(last_obs):
     """
     dones = np.ones(len(last_obs), bool)
     infos = [
-        {"TimeLimit.truncated": True, "terminal_observation": obs.copy()}
+        {
+            "TimeLimit.truncated": True,
+            "terminal_observation": obs.copy(),
+            "worker_lost": True,  # The episode has no result.
+        }
         for obs in last_obs
     ]
     return np.zeros(len(last_obs), np.float32), dones, infos

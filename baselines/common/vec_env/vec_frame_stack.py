@@ -19,8 +19,8 @@ class VecFrameStack(VecEnvWrapper):
 
     def __init__(self, venv, nstack):
         space = venv.observation_space
-        low = np.repeat(space.low, nstack, axis=-1)
-        high = np.repeat(space.high, nstack, axis=-1)
+        low = np.concatenate([space.low] * nstack, axis=-1)
+        high = np.concatenate([space.high] * nstack, axis=-1)
         super().__init__(venv, spaces.Box(low, high, dtype=space.dtype))
         self.nstack = nstack
         self.stacked_obs = np.zeros((self.num_envs, *low.shape), space.dtype)

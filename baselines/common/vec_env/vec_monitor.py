@@ -47,12 +47,13 @@ class VecMonitor(VecEnvWrapper):
         self.returns += rewards
         self.lengths += 1
         for i in np.flatnonzero(dones):
-            result = episode_result(self.returns[i], self.lengths[i], self.t_start)
-            result |= {key: infos[i][key] for key in self.info_keywords}
-            infos[i] = {**infos[i], "episode": result}
+            if "worker_lost" not in infos[i]:
+                result = episode_result(self.returns[i], self.lengths[i], self.t_start)
+                result |= {key: infos[i][key] for key in self.info_keywords}
+                infos[i] = {**infos[i], "episode": result}
+                if self.writer:
+                    self.writer.write_row(result)
             self.returns[i] = self.lengths[i] = 0
-            if self.writer:
-                self.writer.write_row(result)
         return obs, rewards, dones, infos
 
     def get_state(self) -> dict:
