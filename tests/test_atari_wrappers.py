@@ -487,6 +487,12 @@ def test_scaling_is_refused_with_the_reason():
         make_env(PONG, wrapper_kwargs={"scale": True})
 
 
+@pytest.mark.parametrize("setting", ["frameskip", "repeat_action_probability"])
+def test_a_game_that_is_told_to_skip_or_repeat_is_refused(setting):
+    with pytest.raises(UserValueError, match="do not change frameskip or repeat"):
+        make_env(PONG, env_kwargs={setting: 0.25 if "repeat" in setting else 4})
+
+
 @pytest.mark.parametrize("env_id", ["ALE/Pong-v5", "Pong-v4", "PongNoFrameskip-v0"])
 def test_a_game_that_skips_frames_itself_is_refused(env_id):
     with pytest.raises(UserValueError, match="NoFrameskip-v4"):

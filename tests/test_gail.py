@@ -26,7 +26,7 @@ from baselines.common.loading import is_part_of_preset
 from baselines.common.saving.tensors import load_tensors
 from baselines.common.vec_env import DummyVecEnv
 from baselines.gail.adversary import Adversary, adversary_loss, imitation_rewards
-from baselines.gail.expert import Expert, read_expert, write_expert
+from baselines.gail.expert import Expert, first_episodes, read_expert, write_expert
 from baselines.gail.gail import cloning_loss
 from baselines.gail.record import main as record
 
@@ -181,6 +181,12 @@ def test_expert_data_that_do_not_fit(changes, message):
     np.savez("bad.npz", **{k: v for k, v in arrays.items() if v is not None})
     with pytest.raises(UserValueError, match=f"the expert data bad.npz .*{message}"):
         read_expert("bad.npz", BOX, TWO, episodes=3)
+
+
+def test_lengths_of_episodes_of_a_small_type_are_added_up():
+    lengths = np.array([100, 100], np.int8)
+    expert = first_episodes(make_expert(200)._replace(ep_lens=lengths), 2)
+    assert len(expert.obs) == 200
 
 
 def test_expert_data_that_do_not_fit_into_memory_are_refused(monkeypatch):

@@ -250,6 +250,15 @@ def test_factors_of_one_sample_are_those_of_its_gradient():
     assert units == [1, 2, 2, 64, 64, 64, 64]  # with the log deviations
 
 
+def test_layers_that_are_not_trained_are_left_out():
+    def frozen():
+        layer = layers.Dense(4, trainable=False)
+        return keras.Sequential([layers.Flatten(), layer, layers.Dense(3)])
+
+    optimizer = KFAC(gaussian_policy(frozen), clip=1.0, seed=0)
+    assert sorted(block.units for block in optimizer.blocks) == [1, 2, 2, 3]
+
+
 @pytest.mark.parametrize(
     ("network", "message"),
     [

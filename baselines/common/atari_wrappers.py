@@ -42,11 +42,13 @@ def make_atari(env_id, max_episode_steps=None, **env_kwargs) -> gym.Env:
     spec = gym.spec(env_id) if isinstance(env_id, str) else env_id
     if "frameskip" not in spec.kwargs:
         raise UserValueError(f"{spec.id} is not an Atari game")
-    if spec.kwargs["frameskip"] != 1 or spec.kwargs["repeat_action_probability"]:
+    settings = {**spec.kwargs, **env_kwargs}
+    if settings["frameskip"] != 1 or settings["repeat_action_probability"]:
         raise UserValueError(
             f"{spec.id} repeats frames or actions itself, and MaxAndSkipEnv skips 4 "
             "frames already; use the game's NoFrameskip-v4 id, such as "
-            "PongNoFrameskip-v4"
+            "PongNoFrameskip-v4, and do not change frameskip or "
+            "repeat_action_probability"
         )
     emulator = {"obs_type": "grayscale", "max_num_frames_per_episode": MAX_FRAMES}
     env = gym.make(spec, disable_env_checker=True, **{**emulator, **env_kwargs})

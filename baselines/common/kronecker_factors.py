@@ -160,7 +160,7 @@ def find_blocks(model) -> list:
         layer
         for part in model.parts.values()
         for layer in part._flatten_layers()
-        if is_plain(layer)
+        if is_plain(layer) and layer.trainable_variables
     ]
     known = {id(weight) for layer in found for weight in layer.trainable_variables}
     for weight in model.trainable_variables:

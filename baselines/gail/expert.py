@@ -196,7 +196,7 @@ def first_episodes(expert, episodes) -> Expert:
             f"has {len(expert.ep_lens)} episodes, fewer than the traj_limitation of "
             f"{episodes}"
         )
-    count = int(sum(expert.ep_lens[:episodes]))
+    count = sum(expert.ep_lens[:episodes].tolist())
     rets = None if expert.ep_rets is None else expert.ep_rets[:episodes]
     return Expert(
         expert.obs[:count], expert.acs[:count], expert.ep_lens[:episodes], rets
