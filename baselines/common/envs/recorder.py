@@ -28,7 +28,8 @@ class Recorder(gym.Wrapper):
 
     def __init__(self, env):
         super().__init__(env)
-        self.actions = []
+        self.actions = np.zeros(0)  # [capacity, *action shape]
+        self.num_actions = 0  # of them, since the last reset
         self.generator_state = None
         self.reset_arguments = {}
         self.last_obs = None
@@ -38,17 +39,28 @@ class Recorder(gym.Wrapper):
         self.reset_arguments = {k: v for k, v in kwargs.items() if v is not None}
         if has_generator(self):
             self.generator_state = self.unwrapped.np_random.bit_generator.state
-        self.actions = []
+        self.num_actions = 0
         self.total_reward = 0.0
         self.last_obs, info = self.env.reset(**kwargs)
         return self.last_obs, info
 
     def step(self, action):
-        # A copy, as the caller may write the next action into the same array.
-        self.actions.append(np.array(action))
+        self._record(np.asarray(action))
         self.last_obs, reward, *results = self.env.step(action)
         self.total_reward += float(reward)
         return self.last_obs, reward, *results
+
+    def _record(self, action):
+        # One array, in which an action of a long episode takes few bytes.
+        if not self.num_actions:
+            self.actions = np.empty((16, *action.shape), action.dtype)
+        elif self.num_actions == len(self.actions):
+            self.actions = np.concatenate([self.actions, np.empty_like(self.actions)])
+        if action.dtype != self.actions.dtype:
+            both = np.result_type(self.actions, action)
+            self.actions = self.actions.astype(both)
+        self.actions[self.num_actions] = action
+        self.num_actions += 1
 
     def get_state(self) -> dict:
         """Returns what ``set_state`` needs; the environment has to be reset first.
@@ -64,11 +76,12 @@ class Recorder(gym.Wrapper):
                 f"{type(self.unwrapped.np_random).__name__}; train without, "
                 "checkpoint_interval=0"
             )
+        actions = self.actions[: self.num_actions] if self.num_actions else np.zeros(0)
         return {
             "env": str(self.spec.id if self.spec else self.unwrapped),
             "generator": self.generator_state,
             "reset_arguments": self.reset_arguments,
-            "actions": np.array(self.actions),
+            "actions": actions.copy(),
             "last_obs": np.array(self.last_obs),
             "total_reward": self.total_reward,
         }
