@@ -81,7 +81,8 @@ def report_run(folder) -> None:
     Raises:
         UserFileError, UserValueError: as ``report``.
     """
-    if importlib.util.find_spec("matplotlib") is None:
+    drawn = importlib.util.find_spec("matplotlib") is not None
+    if not (drawn and os.path.isdir(folder)):
         return
     result = plot_util.load_result(folder, os.listdir(folder))
     if result is not None:

@@ -180,7 +180,9 @@ def print_next_steps(settings, model_path) -> None:
     python = shlex.quote(sys.executable)
     own = foreign_code(settings.config)
     place = [logger.get_dir(), *own]
-    if settings.save_path is not None:
+    usual = settings.gamestate is None
+    usual &= settings.env_type == find_env_type(settings.spec)
+    if settings.save_path is not None and usual:
         place = [model_path, *dict.fromkeys([f"--env={settings.env}", *own])]
     place = shlex.join(place)
     resume = resume_command(logger.get_dir(), settings.config)

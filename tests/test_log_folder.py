@@ -242,6 +242,9 @@ def test_other_place_for_the_model_of_a_resumed_run_is_checked(capsys):
     ):
         assert what in error_of(capsys, f"--resume=log --save_path={path}")
     assert Path("mine").read_bytes() == b"precious"
+    for steps in 400, 600:  # It is the run's own from then on.
+        run.main(f"--resume=log --num_timesteps={steps} --save_path=new".split())
+    assert Path("new").is_file()
 
 
 def learn_in(folder, reset=True, **given):

@@ -36,7 +36,7 @@ from baselines.common.vec_env import (
     VecMonitor,
     WorkerError,
 )
-from baselines.common.vec_env.gymnasium_vec_env import GymnasiumVecEnv
+from baselines.common.vec_env.gymnasium_vec_env import GymnasiumVecEnv, info_of
 
 PONG = "PongNoFrameskip-v4"
 SUBPROC_MODULE = "baselines.common.vec_env.subproc_vec_env"
@@ -404,6 +404,9 @@ def test_last_infos_of_a_gymnasium_vector_env_are_returned():
             info = {"is_success": self.t == 2, "at": {"t": self.t}}
             return obs, reward, terminated, truncated, info
 
+    assert info_of({"of_all": np.zeros(2), "a": [3, 4], "_a": [True, False]}, 0) == {
+        "a": 3
+    }
     vector_env = SyncVectorEnv(
         [lambda: Told(truncate_after=2), lambda: Told(truncate_after=3)],
         autoreset_mode=AutoresetMode.SAME_STEP,

@@ -128,6 +128,8 @@ class Evaluation:
         self.episodes = episodes
         self.model = self.folder = None
         self.best = None  # highest mean return
+        self.mean = None  # mean return of the last evaluation
+        self.num_timesteps = 0  # agent steps of training before it
         self.columns = {}  # of the log, from the last evaluation
 
     def start(self, model, folder) -> None:
@@ -140,8 +142,12 @@ class Evaluation:
         self.env.reset()  # Without a reset it has no state for checkpoints.
         self.model, self.folder = model, folder
 
-    def run(self, num_timesteps) -> float:
-        """Evaluates the model without affecting training; returns its mean return.
+    def score_at(self, num_timesteps):
+        """Returns the mean return after so many agent steps; None if not evaluated."""
+        return self.mean if num_timesteps == self.num_timesteps else None
+
+    def run(self, num_timesteps) -> None:
+        """Evaluates the model without affecting training.
 
         Args:
             num_timesteps: agent steps of training so far, for the log.
@@ -154,6 +160,7 @@ class Evaluation:
             self.model.rng = generator
         ranks = mpi.gather((results, np.concatenate(actions)))
         found = summary([result for results, _ in ranks for result in results])
+        self.mean, self.num_timesteps = found["mean"], num_timesteps
         if self.best is None or found["mean"] > self.best:
             self.best = found["mean"]
             if self.folder is not None:
@@ -176,16 +183,23 @@ class Evaluation:
             frames, self.env.frames = self.env.frames, []
             fps = self.env.frames_per_second
             logger.write_video("eval_video", frames, fps, num_timesteps)
-        return found["mean"]
 
     def get_state(self) -> dict:
-        return {"best": self.best, "env": self.env.get_state()}
+        return {
+            "best": self.best,
+            "mean": self.mean,
+            "num_timesteps": self.num_timesteps,
+            "env": self.env.get_state(),
+        }
 
     def set_state(self, state) -> None:
-        check_like(state, {"best": ..., "env": ...})
-        if state["best"] is not None:
-            check_number(state["best"], "best")
-        self.best = state["best"]
+        expected = {"best": ..., "mean": ..., "num_timesteps": 0, "env": ...}
+        check_like(state, expected)
+        for name in "best", "mean":
+            if state[name] is not None:
+                check_number(state[name], name)
+        self.best, self.mean = state["best"], state["mean"]
+        self.num_timesteps = state["num_timesteps"]
         self.env.set_state(state["env"])
 
 

@@ -78,6 +78,7 @@ def parse_resume(given, words, argv) -> Settings:
                 f"there is a file {settings.save_path} already: give another "
                 "--save_path, or remove it"
             )
+        config["arguments"]["save_path"] = settings.save_path
     for name in paths:
         settings.learn_arguments[name] = path_to_write(name, stored, again)
     if list_manifests(os.path.join(os.path.expanduser(folder), "checkpoints")):

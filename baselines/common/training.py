@@ -167,7 +167,7 @@ class Run:
         except BaseException:
             logger.end_run()
             raise
-        if self.num_timesteps < self.num_updates * self.batch_size:
+        if not (self.stop or self.is_last):
             self.warn()
             self.status = begin_status(
                 self.name, self.env, self.num_timesteps, self.total_timesteps
@@ -227,8 +227,8 @@ class Run:
                 f"continue from where {self.num_timesteps / total:.0%} of training is "
                 "done."
             )
-        else:  # It may have ended at a score, which is then still reached.
-            self.stop_at_score(self.evaluation and self.evaluation.best)
+        else:
+            self.stop_at_score()  # where it may have ended
 
     def __enter__(self):
         if self.checkpoint_interval:
@@ -324,11 +324,10 @@ class Run:
         Raises:
             KeyboardInterrupt, SystemExit: if SIGINT or SIGTERM was received.
         """
-        score = None
         if self.evaluation and (self.is_last or self.due(self.evaluation.interval)):
             start = time.perf_counter()
             with timed("evaluations"):
-                score = self.evaluation.run(self.num_timesteps)
+                self.evaluation.run(self.num_timesteps)
             self.row = (self.row or {}) | self.evaluation.columns
             self.start_time += time.perf_counter() - start  # not in fps
         if self.on_update is not None and self.on_update(self):
@@ -343,7 +342,7 @@ class Run:
         # A signal may have reached only one rank, or this one since it was read.
         number = max(number for *_, number in ranks)
         self.signals.number = number or self.signals.number
-        self.stop_at_score(score)
+        self.stop_at_score()
         self.status.update(self.num_timesteps, self.episodes, self.row is not None)
         if self.row is not None:
             self._write_row()
@@ -357,18 +356,15 @@ class Run:
         if number:
             stop(number)
 
-    def stop_at_score(self, score) -> None:
-        """Ends training if the mean return has reached ``stop_at``.
-
-        Args:
-            score: mean return of an evaluation, None if there was none.
-        """
+    def stop_at_score(self) -> None:
+        """Ends training if the mean return has reached ``stop_at``."""
         stop_at = self.arguments.given["stop_at"]
-        if stop_at is None:
-            return
-        if self.evaluation is None and self.episodes.count >= 100:
+        score = None
+        if self.evaluation is not None:
+            score = self.evaluation.score_at(self.num_timesteps)
+        elif self.episodes.count >= 100:
             score = self.episodes.mean("r")
-        if score is not None and score >= stop_at:
+        if None not in (stop_at, score) and score >= stop_at:
             logger.log(
                 f"mean return {score:g} after {self.num_timesteps} agent steps: "
                 f"training ends, as stop_at is {stop_at:g}"

@@ -219,7 +219,7 @@ class Checkpoints:
             path = os.path.join(os.path.dirname(manifest_path), file)
             part.set_segment(number, load_tensors(path)[0])
             # In another folder they have to be written again.
-            if os.path.dirname(manifest_path) == self.folder:
+            if os.path.samefile(os.path.dirname(manifest_path), self.folder):
                 self.written[file] = named[file]
 
     def _check_segments(self, manifest_path):
@@ -390,11 +390,7 @@ def check_intact(path, digest, manifest_path) -> None:
 
 
 def find_run_folder(folder) -> str:
-    """Returns the absolute path of the log folder of a run to resume.
-
-    Raises:
-        UserFileError: if it is missing.
-    """
+    """Returns the absolute path of a run to resume; raises UserFileError if missing."""
     path = os.path.abspath(os.path.expanduser(folder))
     if not os.path.isdir(path):
         raise UserFileError(f"there is no run to resume in {folder}")

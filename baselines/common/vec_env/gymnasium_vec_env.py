@@ -76,12 +76,13 @@ def info_of(infos, i) -> dict:
 
     Args:
         infos: those of all, as a Gymnasium ``VectorEnv`` returns them: for each key an
-            array [N] or another such dict, and under ``_key`` who has it, [N] bool.
+            array [N] or another such dict, and under ``_key`` who has it, [N] bool;
+            keys without the latter are left out.
     """
     return {
         key: info_of(values, i) if isinstance(values, dict) else values[i]
         for key, values in infos.items()
-        if not key.startswith("_") and infos[f"_{key}"][i]
+        if f"_{key}" in infos and infos[f"_{key}"][i]
     }
 
 
