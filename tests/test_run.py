@@ -147,10 +147,10 @@ def test_defaults_of_a_network_are_for_no_other(monkeypatch):
     assert settings["nlstm"] == 128
 
 
-def test_atari_has_16_environments_whatever_the_machine(monkeypatch):
+def test_atari_has_4_environments_whatever_the_machine(monkeypatch):
     monkeypatch.setattr(os, "cpu_count", lambda: 3)
     settings = parse(["--alg=a2c", "--env=PongNoFrameskip-v4"])
-    assert (settings.num_env, settings.env_type) == (16, "atari")
+    assert (settings.num_env, settings.env_type) == (4, "atari")
 
 
 def test_preset_sets_arguments_of_its_parts_and_has_defaults(empty_folder, monkeypatch):

@@ -7,9 +7,9 @@ environment itself; all other keys are arguments of ``learn()`` or of the networ
 
 def atari():
     return dict(
-        # 16 actors, as in Mnih et al. 2016. OpenAI Baselines used one per core, so
-        # its results depended on the machine.
-        env=dict(num_env=16),
+        # Found on Pong: fewer mean more updates per agent step. Mnih et al. 2016 had
+        # 16 actors; OpenAI Baselines one per core, so it depended on the machine.
+        env=dict(num_env=4),
     )
 
 
