@@ -76,6 +76,9 @@ SYSTEMS = {  # as in Maksim Lapan's study, with dqn's preset and rainbow's learn
     "rainbow_wide": "--alg=rainbow --v_min=-10 --v_max=10",
 }
 CUT = {  # runs that are not trained, or not to their end, and why
+    "a2c_envs/4_seed_0": "its machine was lost, and seed 1 is to confirm it",
+    "a2c_envs/16_seed_0": "results/a2c_pong/ten_million has 16 environments",
+    "ppo2_clip/falling_4_envs_seed_0": "it learns later than with 8 environments",
     "systems/rainbow_4_steps_seed_0": "a falling learning rate was tried instead",
     "systems/rainbow_5_steps_seed_0": "it learns more slowly than with 4 steps",
     "acer_pong/seed_0": "the last 400,000 steps would not change the comparison",
@@ -88,6 +91,8 @@ def studies() -> list:
     for num_env in (4, 8, 16, 2):
         command = f"--alg=a2c {PONG} --num_timesteps=1e7 --num_env={num_env} --seed=0"
         found.append(Study(f"a2c_envs/{num_env}_seed_0", command, 5_000_000, 15.0))
+    command = f"--alg=a2c {PONG} --num_timesteps=1e7 --num_env=4 --seed=1"
+    found.append(Study("a2c_envs/4_seed_1", command, 5_000_000, 15.0))
     command = f"--alg=a2c {PONG} --num_timesteps=1e7 --seed=0"
     sb3 = "benchmarks.train_sb3"
     found.append(Study("a2c_sb3/seed_0", command, 4_000_000, program=sb3))

@@ -219,7 +219,7 @@ def test_training_does_not_notice_evaluations(tmp_path):
         np.testing.assert_array_equal(value, weights[1][name])
 
 
-def test_evaluations_do_not_play_the_episodes_trained_on():
+def test_evaluations_do_not_play_the_episodes_trained_on(quiet):
     class Seeded(gym.Wrapper):
         def reset(self, *, seed=None, options=None):
             if seed is not None:

@@ -275,7 +275,7 @@ def test_help_shows_values_and_the_defaults_for_an_environment(capfd):
         run.main(["--alg=a2c", "--env=PongNoFrameskip-v4", "--help"])
     words = " ".join(capfd.readouterr().out.split())
     assert "environment id, or module:EnvId (required)" in words
-    assert "run in parallel (default: 16)" in words
+    assert "run in parallel (default: 4)" in words
     assert "or module:function (default: cnn)" in words
     assert "linear, middle_drop" in words
 
