@@ -17,7 +17,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import toy_envs  # noqa: F401 - registers environments with goals
-from conftest import Killed, killed_after, long, slow
+from conftest import Killed, import_learn, killed_after, long, slow
 
 from baselines import logger, run
 from baselines.common.envs import make_env, make_vec_env
@@ -198,6 +198,26 @@ def test_segments_of_a_replay_memory_stay_while_a_manifest_names_them(monkeypatc
     assert "; resumed from the one before it" in Path("cut/log.txt").read_text()
     assert results("cut") == results("whole")
     assert segments_in("cut") == named[0] | named[1]
+
+
+def test_memory_is_written_again_where_a_run_is_resumed_in_another_folder(
+    monkeypatch,
+):
+    monkeypatch.setattr("baselines.common.replay_buffer.SEGMENT_SIZE", 50)
+    settings = dict(network="mlp", seed=0, buffer_size=300, learning_starts=100)
+    for folder, steps, resume in (
+        ("old", 400, None),
+        ("new", 800, "old"),
+        (None, 900, "new"),
+    ):
+        with logger.scoped_configure(folder, []):  # A log could not go on elsewhere.
+            import_learn("dqn")(
+                env=gym.make("CartPole-v1"),
+                total_timesteps=steps,
+                resume=resume,
+                **settings,
+            )
+    assert len(segments_in("new")) >= 300 // 50
 
 
 @pytest.mark.parametrize("evaluated", ["", "--eval_interval=60 --eval_episodes=2"])

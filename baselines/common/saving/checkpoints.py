@@ -219,7 +219,8 @@ class Checkpoints:
             path = os.path.join(os.path.dirname(manifest_path), file)
             part.set_segment(number, load_tensors(path)[0])
             # In another folder they have to be written again.
-            if os.path.samefile(os.path.dirname(manifest_path), self.folder):
+            here = self.folder and os.path.realpath(self.folder)
+            if os.path.realpath(os.path.dirname(manifest_path)) == here:
                 self.written[file] = named[file]
 
     def _check_segments(self, manifest_path):
