@@ -112,9 +112,10 @@ def studies() -> list:
             command = f"{arguments} {PONG} --num_timesteps=6e5 --seed={seed}"
             command += " --lr=2.5e-4 --precision=bfloat16"
             found.append(Study(f"systems/{system}_seed_{seed}", command, None, 18.0))
-    command = f"--alg=rainbow {PONG} --num_timesteps=4e5 --n_step=4 --seed=0"
-    command += " --lr=linear:3e-4 --precision=bfloat16"
-    found.append(Study("systems/rainbow_4_steps_falling_lr_seed_0", command))
+    for seed in (0, 1):
+        command = f"--alg=rainbow {PONG} --num_timesteps=4e5 --n_step=4 --seed={seed}"
+        command += " --lr=linear:3e-4 --precision=bfloat16"
+        found.append(Study(f"systems/rainbow_4_steps_falling_lr_seed_{seed}", command))
     fast = f"--alg=dqn {PONG} --num_timesteps=1e6 --n_step=3 --double_q=True"
     fast += " --lr=2.5e-4 --exploration_fraction=0.05"
     for precision in ("bfloat16", "float32"):
