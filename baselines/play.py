@@ -15,7 +15,6 @@ from baselines.common.errors import UserValueError
 from baselines.common.evaluation import play_steps
 from baselines.common.loading import find_env, load_given
 from baselines.common.vec_env.vec_env import VecEnvWrapper
-from baselines.common.vec_env.vec_video_recorder import draw
 from baselines.common.video import Video, check_video
 
 
@@ -102,7 +101,7 @@ class FilmedVecEnv(VecEnvWrapper):
         self.video = video
 
     def step_async(self, actions):
-        self.video.add(draw(self.venv))
+        self.video.add(self.venv.render())
         self.venv.step_async(actions)
 
     def step_wait(self):

@@ -168,6 +168,12 @@ def test_last_observation_survives_an_environment_that_reuses_its_array(make_ven
         assert first.tolist() == [[1], [1]]
 
 
+def vector_env(env_fns):
+    return GymnasiumVecEnv(
+        SyncVectorEnv(env_fns, autoreset_mode=AutoresetMode.SAME_STEP)
+    )
+
+
 def stacked(env_fns):
     return VecFrameStack(DummyVecEnv(env_fns), 1)
 
@@ -222,6 +228,19 @@ def test_render_tiles_the_frames(make_venv):
         assert (image[2:, 3:] == 0).all()
 
 
+@pytest.mark.filterwarnings("ignore:.*render")
+@pytest.mark.parametrize(
+    "make_venv",
+    [DummyVecEnv, partial(SubprocVecEnv, num_workers=2), vector_env],
+    ids=["dummy", "subproc", "gymnasium"],
+)
+def test_environments_without_images_cannot_be_rendered(make_venv):
+    with make_venv([partial(gym.make, "CartPole-v1")] * 2) as venv:
+        venv.reset()
+        with pytest.raises(UserValueError, match='render_mode="rgb_array"'):
+            venv.render()
+
+
 @both_kinds
 def test_closing_twice_is_allowed(make_venv):
     venv = make_venv([CounterEnv] * 2)
@@ -267,6 +286,23 @@ def test_environments_of_different_spaces_are_refused(make_venv):
     ):
         make_venv(env_fns)
     assert worker_processes() == []
+
+
+class ClosedEnv(CounterEnv):
+    closed = 0
+
+    def close(self):
+        ClosedEnv.closed += 1
+
+
+@pytest.mark.parametrize(
+    "other", [partial(gym.make, "NoSuchEnv-v0"), partial(gym.make, "CartPole-v1")]
+)
+def test_environments_are_closed_if_another_cannot_be_used(other, monkeypatch):
+    monkeypatch.setattr(ClosedEnv, "closed", 0)
+    with pytest.raises((gym.error.Error, UserValueError)):
+        DummyVecEnv([ClosedEnv, ClosedEnv, other])
+    assert ClosedEnv.closed == 2
 
 
 class StackSpecification:

@@ -35,13 +35,19 @@ class DummyVecEnv(VecEnv):
         if not env_fns:
             raise UserValueError("DummyVecEnv needs at least one environment")
         self.envs = []
-        with self._named(len(env_fns)):
-            for self._current, env_fn in enumerate(env_fns):
-                self.envs.append(with_recorder(env_fn()))
-        self.spec = self.envs[0].spec
-        self.resumable = all(is_resumable(env) for env in self.envs)
+        try:
+            with self._named(len(env_fns)):
+                for self._current, env_fn in enumerate(env_fns):
+                    self.envs.append(with_recorder(env_fn()))
+            check_equal_spaces(
+                [(env.observation_space, env.action_space) for env in self.envs]
+            )
+        except BaseException:
+            self.close()
+            raise
         env = self.envs[0]
-        check_equal_spaces([(e.observation_space, e.action_space) for e in self.envs])
+        self.spec = env.spec
+        self.resumable = all(is_resumable(env) for env in self.envs)
         super().__init__(len(self.envs), env.observation_space, env.action_space)
         space = self.observation_space
         self._obs = np.zeros((self.num_envs, *space.shape), space.dtype)

@@ -65,7 +65,7 @@ class GymnasiumVecEnv(VecEnv):
         return np.array(obs), rewards.astype(np.float32), dones, infos
 
     def get_images(self):
-        return list(self.vector_env.render())
+        return list(self.vector_env.render() or [None] * self.num_envs)
 
     def close(self):
         self.vector_env.close()

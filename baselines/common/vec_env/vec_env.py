@@ -55,7 +55,10 @@ class VecEnv(ABC):
 
     @abstractmethod
     def get_images(self) -> list:
-        """Returns an RGB frame [height, width, 3] of every environment."""
+        """Returns an RGB frame [height, width, 3] of every environment.
+
+        Each is None if environments were not made to return images.
+        """
 
     def step(self, actions):
         """Steps every environment once; see ``step_wait`` for what it returns."""
@@ -63,7 +66,11 @@ class VecEnv(ABC):
         return self.step_wait()
 
     def render(self) -> np.ndarray:
-        """Returns the frames of all environments tiled into one image."""
+        """Returns the frames of all environments tiled into one image.
+
+        Raises:
+            UserValueError: if the environments return no images.
+        """
         return tile_images(self.get_images())
 
     @property
@@ -183,7 +190,16 @@ def clip_actions(actions, space) -> np.ndarray:
 
 
 def tile_images(images) -> np.ndarray:
-    """Returns N images [height, width, 3] as one, in a near-square grid."""
+    """Returns N images [height, width, 3] as one, in a near-square grid.
+
+    Raises:
+        UserValueError: if one of them is None.
+    """
+    if any(image is None for image in images):
+        raise UserValueError(
+            'the environments return no images; make them with render_mode="rgb_array" '
+            '(make_vec_env(..., env_kwargs={"render_mode": "rgb_array"}))'
+        )
     images = np.asarray(images)
     count, height, width, channels = images.shape
     rows = int(np.ceil(np.sqrt(count)))

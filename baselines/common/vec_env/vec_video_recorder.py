@@ -70,7 +70,7 @@ class VecVideoRecorder(VecEnvWrapper):
         """Adds a frame to the video, which may begin or end with it."""
         if self.video is None and not self.record_video_trigger(self.num_steps):
             return
-        frame = draw(self.venv)
+        frame = self.venv.render()
         if self.video is None:
             self.path = self._path()
             self.frames_left = self.video_length
@@ -154,31 +154,11 @@ class VecFilm(VecEnvWrapper):
 
     def _film(self):
         if self.num_steps < self.end and self.num_steps % self.interval == 0:
-            self.frames.append(shrink(get_frames(self.venv)[0], MAX_PIXELS))
+            frame = tile_images(self.venv.get_images()[:1])
+            self.frames.append(shrink(frame, MAX_PIXELS))
 
     def get_state(self):
         return self.venv.get_state()
 
     def set_state(self, state):
         self.venv.set_state(state)
-
-
-def draw(venv):
-    """Returns a picture of all environments, [height, width, 3].
-
-    Raises:
-        UserValueError: if they return no images.
-    """
-    return tile_images(get_frames(venv))
-
-
-def get_frames(venv):
-    """Returns what a VecEnv's ``get_images`` returns; raises as ``draw`` does."""
-    images = venv.get_images()
-    if any(image is None for image in images):
-        raise UserValueError(
-            "videos cannot be recorded, as the environments return no images; make "
-            'them with render_mode="rgb_array" (make_vec_env(..., '
-            'env_kwargs={"render_mode": "rgb_array"}))'
-        )
-    return images
