@@ -242,6 +242,16 @@ def test_environments_without_images_cannot_be_rendered(make_venv):
 
 
 @both_kinds
+def test_actions_may_be_changed_in_place(make_venv):
+    actions = np.ones((2, 1), np.float32)
+    actions.flags.writeable = False  # as those of a policy
+    with make_venv([InPlaceEnv] * 2) as venv:
+        venv.reset()
+        assert venv.step(actions)[1].tolist() == [2, 2]
+    assert actions.tolist() == [[1], [1]]
+
+
+@both_kinds
 def test_closing_twice_is_allowed(make_venv):
     venv = make_venv([CounterEnv] * 2)
     venv.reset()
@@ -286,6 +296,17 @@ def test_environments_of_different_spaces_are_refused(make_venv):
     ):
         make_venv(env_fns)
     assert worker_processes() == []
+
+
+class InPlaceEnv(CounterEnv):
+    """Doubles its action in place, which is its reward."""
+
+    action_space = gym.spaces.Box(-9, 9, (1,), np.float32)
+
+    def step(self, action):
+        action *= 2
+        obs, _, *others = super().step(action)
+        return obs, float(action[0]), *others
 
 
 class ClosedEnv(CounterEnv):
@@ -574,8 +595,24 @@ def test_a_worker_killed_before_a_checkpoint_is_replaced():
         obs, _, dones, infos = venv.step([0, 0])
         assert obs.tolist() == [[2], [0]] and dones.tolist() == [False, True]
         assert infos[1]["terminal_observation"].tolist() == [1]
-        venv.set_state(state)
-        assert venv.step([0, 0])[0].tolist() == [[2], [1]]
+    with SubprocVecEnv([CounterEnv] * 2, num_workers=2) as resumed:
+        resumed.set_state(state)
+        obs, _, dones, infos = resumed.step([0, 0])
+        assert obs.tolist() == [[2], [0]] and dones.tolist() == [False, True]
+        assert infos[1]["terminal_observation"].tolist() == [1]
+        assert resumed.step([0, 0])[0].tolist() == [[3], [1]]
+
+
+def test_a_worker_killed_in_the_first_step_of_a_resumed_run_is_replaced():
+    with DummyVecEnv([CounterEnv] * 2) as venv:
+        venv.reset()
+        venv.step([0, 0])
+        state = venv.get_state()
+    with SubprocVecEnv([CounterEnv] * 2, num_workers=2) as resumed:
+        resumed.set_state(state)
+        worker_of(resumed, 1).kill()
+        infos = resumed.step([0, 0])[-1]
+        assert infos[1]["terminal_observation"].tolist() == [1]
 
 
 def test_a_worker_that_dies_again_is_reported():
@@ -716,11 +753,12 @@ def test_an_environment_that_waits_for_ever_is_named():
 def test_a_worker_that_stops_taking_a_large_request_is_ended():
     with SubprocVecEnv([CounterEnv], worker_timeout=4) as venv:
         venv.reset()
+        state = venv.get_state() | {"envs": [np.zeros(10**7)]}
         (worker,) = worker_processes()
         worker.suspend()
         message = "environment 0 did not respond for 4 s and was ended"
         with time_limit(), pytest.raises(WorkerError, match=message):
-            venv.set_state([np.zeros(10**7)])
+            venv.set_state(state)
         assert worker_processes() == []
 
 

@@ -15,6 +15,8 @@ from baselines.common.vec_env.vec_env import (
     VecEnv,
     check_actions,
     check_equal_spaces,
+    check_state,
+    make_state,
     step_and_reset,
 )
 
@@ -83,7 +85,8 @@ class DummyVecEnv(VecEnv):
         return self._obs.copy()
 
     def step_async(self, actions):
-        self._actions = check_actions(actions, self.num_envs)
+        # A copy, as environments may write into their actions.
+        self._actions = check_actions(actions, self.num_envs).copy()
 
     def step_wait(self):
         if self._actions is None:
@@ -105,10 +108,12 @@ class DummyVecEnv(VecEnv):
         return [env.render() for env in self.envs]
 
     def get_state(self):
-        return [get_env_state(env) for env in self.envs]
+        states = [get_env_state(env) for env in self.envs]
+        return make_state(states, self._obs, self._obs, np.zeros(self.num_envs, bool))
 
     def set_state(self, state):
-        for env, env_state in zip(self.envs, state, strict=True):
+        check_state(state, self._obs)
+        for env, env_state in zip(self.envs, state["envs"]):
             set_env_state(env, env_state)
 
     def close(self):

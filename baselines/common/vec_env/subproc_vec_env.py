@@ -11,13 +11,14 @@ import numpy as np
 from baselines import logger
 from baselines.common import mpi
 from baselines.common.errors import UserValueError, WorkerDied, WorkerError
-from baselines.common.saving.states import check_like
 from baselines.common.signals import stop, stop_number
 from baselines.common.vec_env.shared_memory import allocate, shared_memory_folder
 from baselines.common.vec_env.vec_env import (
     VecEnv,
     check_actions,
     check_equal_spaces,
+    check_state,
+    make_state,
 )
 from baselines.common.vec_env.worker_process import (
     EXIT_SECONDS,
@@ -158,12 +159,19 @@ class SubprocVecEnv(VecEnv):
         return self._collect("render")
 
     def get_state(self):
-        return self._collect("get_state")
+        states = self._collect("get_state")  # It may replace workers.
+        lost = np.zeros(self.num_envs, bool)
+        for worker in self._workers:
+            lost[worker.part] = worker.truncated
+        return make_state(states, self._obs, self._last_obs, lost)
 
     def set_state(self, state):
-        check_like(state, [...] * self.num_envs, "the environments' state")
-        self._send({w: ("set_state", state[w.part]) for w in self._workers})
+        check_state(state, self._obs)
+        self._send({w: ("set_state", state["envs"][w.part]) for w in self._workers})
         self._receive()
+        self._obs[:], self._last_obs[:] = state["obs"], state["last_obs"]
+        for worker in self._workers:  # There may be more or fewer than before.
+            worker.truncated = bool(state["lost"][worker.part].any())
 
     def _collect(self, request):
         self._finish_step()

@@ -6,6 +6,7 @@ import numpy as np
 from gymnasium import spaces
 
 from baselines.common.errors import UserTypeError, UserValueError
+from baselines.common.saving.states import check_like
 
 
 class VecEnv(ABC):
@@ -180,6 +181,32 @@ def check_actions(actions, num_envs) -> np.ndarray:
             f"{len(actions)}"
         )
     return actions
+
+
+def make_state(envs, obs, last_obs, lost) -> dict:
+    """Returns the state of N environments, in this process or in workers.
+
+    Args:
+        envs: their states.
+        obs: [N, *observation shape], from which they continue.
+        last_obs: [N, *observation shape], the last ones returned.
+        lost: [N], whether the episode of ``last_obs`` is still to be truncated, because
+            its worker died.
+    """
+    obs, last_obs = np.array(obs), np.array(last_obs)
+    return {"envs": envs, "obs": obs, "last_obs": last_obs, "lost": lost}
+
+
+def check_state(state, obs) -> None:
+    """Raises DamagedState unless ``make_state`` returns such a state.
+
+    Args:
+        state: the state to check.
+        obs: observations like those in it.
+    """
+    num_envs = len(obs)
+    example = make_state([...] * num_envs, obs, obs, np.zeros(num_envs, bool))
+    check_like(state, example, "the environments' state")
 
 
 def clip_actions(actions, space) -> np.ndarray:
