@@ -249,7 +249,7 @@ def test_average_policy_follows_with_decay_alpha():
 
 def test_a_run_too_short_to_replay_is_warned_of(capsys):
     with logger.scoped_configure(None, ["stdout"]):
-        train(replay_start=81, replay_ratio=4)
+        train(replay_start=81, replay_ratio=4, total_timesteps=87)
     assert "nothing will be replayed before replay_start, 81" in capsys.readouterr().out
     with logger.scoped_configure(None, ["stdout"]):
         train(replay_start=80, replay_ratio=4)

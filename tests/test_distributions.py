@@ -53,6 +53,12 @@ def test_kl_of_gaussians():
     np.testing.assert_allclose(kl, [math.log(2) - 0.25], atol=1e-6)
 
 
+def test_likelihood_of_actions_in_float64():
+    distribution = DiagGaussian(spaces.Box(-1, 1, (1,), np.float64))
+    neglogp = distribution.neglogp(floats([0.0, 0.0]), np.array([[1.0]]))
+    np.testing.assert_allclose(neglogp, [0.5 + 0.918939], atol=1e-6)
+
+
 @pytest.mark.parametrize("space", KINDS, ids=lambda space: type(space).__name__)
 def test_kl_of_equal_distributions_is_zero_and_else_positive(space):
     distribution = make_distribution(space)

@@ -571,7 +571,8 @@ def test_a_row_of_the_last_update_is_a_row(capsys):
 
 def test_nothing_trained_is_said(capsys):
     with logger.scoped_configure(None, ["stdout"]):
-        learn(env=cartpoles(), network="mlp", total_timesteps=40, learning_starts=40)
+        # The 41st would be half of an update.
+        learn(env=cartpoles(), network="mlp", total_timesteps=41, learning_starts=40)
     assert (
         "nothing will be trained: total_timesteps (num_timesteps) is"
         in capsys.readouterr().out

@@ -42,6 +42,26 @@ def test_factors_of_a_dense_layer():
     np.testing.assert_array_equal(g, [[0.75, 0.75], [0.75, 1.5]])
 
 
+def test_no_gradient_is_no_step_without_a_limit_either():
+    class Nothing(CounterEnv):
+        def step(self, action):
+            super().step(action)
+            self.t = 0
+            return self.observation(), 0.0, False, False, {}
+
+    steps = []
+    acktr.learn(
+        Nothing(),
+        "mlp",
+        seed=0,
+        total_timesteps=20,
+        ent_coef=0.0,
+        max_grad_norm=None,
+        callback=lambda names, _: steps.append(names["metrics"]["step_fraction"]),
+    )
+    assert np.asarray(steps).tolist() == [1]
+
+
 def test_factors_are_float32_where_the_network_is_bfloat16():
     with computing_in("bfloat16"):
         block = make_block(layers.Dense(1, use_bias=False), (1,))

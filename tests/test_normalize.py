@@ -10,6 +10,7 @@ import pytest
 from gymnasium import spaces
 
 from baselines.common.errors import UserTypeError
+from baselines.common.normalizer import Normalizer
 from baselines.common.policies import Policy
 from baselines.common.running_moments import RunningMoments
 from baselines.common.vec_env import DummyVecEnv, VecEnv, VecNormalize
@@ -28,6 +29,16 @@ def test_moments_of_batches_are_those_of_all_samples():
     np.testing.assert_allclose(moments.mean, everything.mean(axis=0))
     np.testing.assert_allclose(moments.var, everything.var(axis=0))
     assert moments.count == 111
+
+
+def test_float32_counts_no_further_than_it_can():
+    normalizer = Normalizer()
+    normalizer.build((None,))
+    normalizer.set_statistics(np.float32(0), np.float32(1), np.float32(2**24))
+    for i in range(2000):
+        normalizer.update([(-1.0) ** i])
+    np.testing.assert_allclose(np.asarray(normalizer.var), 1, atol=2e-6)
+    np.testing.assert_allclose(np.asarray(normalizer.mean), 0, atol=2e-6)
 
 
 class Scripted(VecEnv):

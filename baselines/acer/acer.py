@@ -180,7 +180,7 @@ def learn(
     player = Player(env, memory, explore)
     parts = dict(average=average, optimizer=optimizer, memory=memory, player=player)
     with run.start(nsteps, model, **parts):
-        if replay_ratio and 0 < total_timesteps < replay_start:
+        if replay_ratio and 0 < run.num_updates * run.batch_size < replay_start:
             logger.warn(f"nothing will be replayed before replay_start, {replay_start}")
         for nupdates, num_timesteps in run.updates():
             for _ in range(nsteps):

@@ -174,7 +174,7 @@ class DiagGaussian:
     def neglogp(self, params, actions):
         """Returns Σ ½ ((a - μ) / σ)² + log σ + ½ log 2π, [B]."""
         mean, logstd = self._split(params)
-        actions = ops.reshape(actions, (-1, self.num_actions))
+        actions = ops.reshape(ops.cast(actions, "float32"), (-1, self.num_actions))
         squares = ops.square((actions - mean) / ops.exp(logstd))
         return ops.sum(0.5 * squares + logstd + 0.5 * math.log(2 * math.pi), axis=-1)
 

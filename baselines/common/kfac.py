@@ -146,8 +146,9 @@ class KFAC:
         """Takes a momentum step along the gradient."""
         matrices = self._split(gradients)
         norm = backend.norm(ops.stack([backend.norm(x) for x in matrices]))
-        limit = norm if self.max_grad_norm is None else self.max_grad_norm
-        fraction = limit / ops.maximum(norm, limit)
+        fraction = ops.ones(())
+        if self.max_grad_norm is not None:
+            fraction = self.max_grad_norm / ops.maximum(norm, self.max_grad_norm)
         self._move(learning_rate, fraction, matrices)
         return {"step_fraction": fraction}
 

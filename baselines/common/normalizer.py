@@ -9,6 +9,8 @@ from baselines.common import backend
 from baselines.common.errors import UserTypeError
 from baselines.common.running_moments import RunningMoments
 
+MOST = 2**23  # samples; float32 could not count many more
+
 
 class Normalizer(keras.layers.Layer):
     """Subtracts the running mean, divides by the running deviation, clips to ±10.
@@ -19,7 +21,7 @@ class Normalizer(keras.layers.Layer):
     before the policy sees it.
 
     The statistics are non-trainable variables, so they are saved and loaded with the
-    model.
+    model. After ``MOST`` samples, each batch counts as if it were the last of as many.
     """
 
     def build(self, input_shape):
@@ -57,6 +59,7 @@ class Normalizer(keras.layers.Layer):
         moments, names = RunningMoments(), ("mean", "var", "count")
         moments.set_state({name: np.asarray(getattr(self, name)) for name in names})
         moments.update(batch)
+        moments.count = min(moments.count, MOST)
         statistics = [np.float32(getattr(moments, name)) for name in names]
         for normalizer in (self, *copies):
             normalizer.set_statistics(*statistics)

@@ -196,10 +196,11 @@ def warn_if_untrained(run, every, after) -> None:
         every: agent steps between optimiser steps.
         after: agent steps up to which none is due.
     """
-    if run.total_timesteps and not count_due(0, run.total_timesteps, every, after):
+    steps = run.num_updates * run.batch_size
+    if steps and not count_due(0, steps, every, after):
         logger.warn(
-            f"nothing will be trained: total_timesteps (num_timesteps) is "
-            f"{run.total_timesteps}, and optimiser steps are due every {every} agent "
+            f"nothing will be trained: total_timesteps (num_timesteps) is enough for "
+            f"{steps} agent steps, and optimiser steps are due every {every} agent "
             f"steps after the first {after}"
         )
 
