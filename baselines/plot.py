@@ -211,14 +211,15 @@ def add_legend(figure, handles, labels) -> int:
 
 
 def draw_curve(axis, label, seeds, scale, band, **style) -> None:
-    """Draws a single run, or the mean and the band of several."""
-    if len(seeds) == 1:
-        ((xs, raw, smoothed),) = seeds
-        if not np.array_equal(raw, smoothed):
-            axis.plot(xs / scale, raw, lw=0.5, alpha=0.3, color=style["color"])
-        axis.plot(xs / scale, smoothed, label=label, **style)
+    """Draws a single run, or the mean and the band of several where all have begun."""
+    first, last = max(xs[0] for xs, *_ in seeds), min(xs[-1] for xs, *_ in seeds)
+    if len(seeds) == 1 or first > last:  # There is nothing to average.
+        for xs, raw, smoothed in seeds:
+            if not np.array_equal(raw, smoothed):
+                axis.plot(xs / scale, raw, lw=0.5, alpha=0.3, color=style["color"])
+            axis.plot(xs / scale, smoothed, label=label, **style)
+            label = None
         return
-    first, last = min(xs[0] for xs, *_ in seeds), min(xs[-1] for xs, *_ in seeds)
     grid = np.linspace(first, last, 500)
     ys = np.array([np.interp(grid, xs, smoothed) for xs, _, smoothed in seeds])
     with np.errstate(all="ignore"):  # Numbers of runs that diverged may be infinite.

@@ -67,6 +67,23 @@ def test_seeds_are_a_mean_and_a_band_as_far_as_all_go():
     assert labels(figure) == ["dqn (2 runs, lowest to highest)"]
 
 
+def test_mean_of_seeds_begins_where_all_have_begun():
+    table("a.csv", "eprewmean,total_timesteps\n1,100\n3,300\n")
+    table("b.csv", "eprewmean,total_timesteps\n5,200\n7,300\n")
+    ((_, xs, ys),) = lines(plot(["c=a.csv", "c=b.csv"], "curve.png"))
+    assert (xs[0], ys[0]) == (200, 3.5)
+    table("b.csv", "eprewmean,total_timesteps\n5,400\n7,500\n")
+    figure = plot(["c=a.csv", "c=b.csv"], "curve.png")
+    assert [xs for _, xs, _ in lines(figure)] == [[100, 300], [400, 500]]
+    assert labels(figure) == ["c"]
+
+
+def test_run_that_is_given_twice_counts_once():
+    write_log(Path("logs/a"), [1.0, 2.0])
+    figure = plot(["logs", Path("logs/a")], "curve.png")
+    assert labels(figure) == ["dqn"]
+
+
 def bounds(figure):
     """The lowest and the highest y of the band at the left end of its only curve."""
     (band,) = figure.axes[0].collections

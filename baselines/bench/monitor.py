@@ -150,6 +150,7 @@ class ResultsWriter:
     """
 
     def __init__(self, filename, header, extra_keys=()):
+        filename = os.fspath(filename)
         # The logger's folder may not exist yet.
         if os.path.isdir(filename) or filename == logger.get_dir():
             filename = os.path.join(filename, Monitor.EXT)

@@ -50,7 +50,10 @@ def find_curves(logs, y=None):
     Args:
         logs, y: as in ``plot``.
     """
-    found = [pair for log in logs for pair in find_results(log)]
+    pairs = [pair for log in logs for pair in find_results(log)]
+    # A run that is given twice counts once.
+    found = {(label, os.path.realpath(x.dirname)): (label, x) for label, x in pairs}
+    found = list(found.values())
     drawn = [pair for pair in found if has_numbers(pair[1], y)]
     for _, result in found:
         if drawn and not has_numbers(result, y):
@@ -116,7 +119,7 @@ def commits_of(result) -> dict:
 
 def find_results(log) -> list:
     """Returns (label or None, ``Result``) for each run at a ``[LABEL=]PATH``."""
-    parts = log.split("=")
+    parts = os.fspath(log).split("=")
     for i in range(len(parts)):
         path = os.path.expanduser("=".join(parts[i:]))
         if os.path.exists(path):
