@@ -10,7 +10,8 @@ has a log folder below FOLDER, named as in ``RUNS``. An interrupted run is resum
 that has reached its end, or the agent steps or mean return at which it should stop, is
 copied to results/, with the returns of all games in ``games.csv.gz``. ``python -m
 benchmarks.tables write`` then fills in the tables of results/README.md. If a run fails,
-no other is started. Runs in ``CUT`` are not trained.
+no other is started. Finished runs, and those in ``CUT``, are only trained if they are
+named in full; results/ keeps what it has of them.
 """
 
 import fnmatch
@@ -218,8 +219,16 @@ def train(study, folder) -> None:
         )
 
 
+def is_kept(study) -> bool:
+    """Whether results/ has what it is to have of a run."""
+    return is_finished(study) or study.name in CUT
+
+
 def finish(study, folder) -> None:
     """Copies a run to results/."""
+    if is_kept(study):
+        print(f"{study.name} is in results/ already; this one is in {folder}")
+        return
     games = pack_monitors(folder)
     tables.add(folder, tables.RESULTS / study.name)
     # Last, because a run with this file counts as finished.
@@ -255,12 +264,12 @@ def train_all(folder, patterns, jobs) -> None:
         study
         for study in RUNS.values()
         if any(fnmatch.fnmatch(study.name, pattern) for pattern in patterns)
-        and not (is_finished(study) or study.name in CUT)
+        and (study.name in patterns or not is_kept(study))
     ]
     if not chosen:
         raise UserValueError(
             f"nothing to train: no run matches {' '.join(patterns)}, or all are "
-            "finished or cut; see --list"
+            "finished or cut, see --list; name one in full to train it again"
         )
     shares = iter(shares_of_cores(jobs))
 

@@ -91,12 +91,17 @@ def test_a_run_that_was_kept_before_its_end_says_so(results, monkeypatch):
     assert study.describe(Study("y", "")).endswith("cut (no machine)")
 
 
-def test_a_run_that_was_cut_exists_and_is_not_trained(tmp_path, capsys):
+def test_a_run_that_was_cut_exists_and_is_trained_only_by_its_name(
+    results, tmp_path, capsys, monkeypatch
+):
     assert set(study.CUT) <= set(RUNS)
     with pytest.raises(SystemExit):
-        study.main([str(tmp_path), *study.CUT])
+        study.main([str(tmp_path / "logs"), "acer_*"])
     assert "nothing to train" in capsys.readouterr().err
-    assert not list(tmp_path.iterdir())
+    trained = []
+    monkeypatch.setattr(study, "train", lambda run, folder: trained.append(run.name))
+    study.main([str(tmp_path / "logs"), "acer_pong/seed_0"])
+    assert trained == ["acer_pong/seed_0"] and not results.exists()
 
 
 @linux_only
