@@ -27,7 +27,10 @@ def main(argv=None):
                     f"unknown command {command!r}{suggest(command, COMMANDS)} (known: "
                     f"{', '.join(COMMANDS)})"
                 )
-        importlib.import_module(f"baselines.{command}").main(words[1:])
+        run_command = importlib.import_module(f"baselines.{command}").main
+        if argv is None:
+            del sys.argv[1]  # Commands read it themselves, as they do on their own.
+        run_command(None if argv is None else words[1:])
 
 
 def overview() -> str:

@@ -205,13 +205,17 @@ def get_config():
     return current.config
 
 
-def lock():
-    """Locks the folder against other runs until ``end_run`` or the process ends.
+def continue_run(folder):
+    """Locks the log folder against other runs until ``end_run`` or the process ends.
+
+    Args:
+        folder: that of the run which is resumed.
 
     Raises:
-        UserFileError: if another run is writing to it.
+        UserFileError: if another run is writing to the log folder; or if it is not
+            ``folder``, and an earlier run has written to it.
     """
-    current.lock()
+    current.continue_run(folder)
 
 
 def begin_again():

@@ -18,7 +18,7 @@ import numpy as np
 from baselines import plot
 from baselines.common import cli, plot_util
 from baselines.common.amounts import duration
-from baselines.common.config import foreign_code
+from baselines.common.config import foreign_code, resume_flags
 from baselines.common.curves import (
     X_UNITS,
     commits_of,
@@ -39,12 +39,14 @@ from baselines.common.page import (
 from baselines.common.run_folder import (
     config_of,
     describe_run,
+    has_update_left,
     known,
     read_scores,
     to_text,
 )
+from baselines.common.saving.checkpoints import list_manifests
 from baselines.common.saving.files import check_output_file, replace_file
-from baselines.common.saving.log_folder import REPORT_FILE
+from baselines.common.saving.log_folder import MODEL_FILE, REPORT_FILE, find_run_files
 
 LOG_BYTES = 2**24  # to read from the end of log.txt
 SIZE = 5, 3.2  # of a picture, in inches, with text that is readable on a phone
@@ -294,23 +296,28 @@ def commands(run, config) -> list:
         return [plot_it]
     ranks = config.get("ranks", 1)
     launcher = ["mpiexec", "-n", str(ranks)] if ranks > 1 else []
-    own = foreign_code(config)
-    resume = [*launcher, *python, "baselines.run", f"--resume={folder}", *own]
+    resume = [*launcher, *python, "baselines.run", *resume_flags(folder, config)]
+    checkpoints = list_manifests(os.path.join(folder, "checkpoints"))
     by_command = config.get("command", "") is not None
     if run.state == "stopped":
-        checkpoints = config.get("settings", {}).get("checkpoint_interval", True)
-        again = by_command and checkpoints
+        again = by_command and config["settings"].get("checkpoint_interval", True)
         return [*([("Start again", resume)] if again else []), plot_it]
-    resumed = "Resume", resume
+    resumed = [("Resume", resume)]
     if run.state == "finished":
         steps = f"--num_timesteps={2 * run.total_timesteps}"
-        resumed = "Train longer", [*resume, steps]
-    return [
-        *([resumed] if by_command else []),
-        ("Evaluate", [*python, "baselines.evaluate", folder, *own]),
-        ("Play", [*python, "baselines.play", folder, *own]),
-        plot_it,
+        resumed = [("Train longer", [*resume, steps])]
+        # If it was ended by stop_at, it would end again at once.
+        if not checkpoints or has_update_left(config, run.num_timesteps):
+            resumed = []
+    place, path = [folder], config["arguments"].get("save_path")
+    if not checkpoints and not find_run_files(folder, [MODEL_FILE]):
+        place = [path, f"--env={run.env}"] if path else []
+    words = dict.fromkeys([*place, *foreign_code(config)])
+    watched = [
+        ("Evaluate", [*python, "baselines.evaluate", *words]),
+        ("Play", [*python, "baselines.play", *words]),
     ]
+    return [*(resumed if by_command else []), *(watched if place else []), plot_it]
 
 
 def main(argv=None):

@@ -12,7 +12,7 @@ import sys
 
 from baselines import logger
 from baselines.common import cli, mpi
-from baselines.common.config import foreign_code, launcher, resume_command
+from baselines.common.config import WRITTEN, foreign_code, launcher, resume_command
 from baselines.common.envs.make import build_env
 from baselines.common.envs.registry import find_env_type, find_spec
 from baselines.common.errors import (
@@ -25,12 +25,13 @@ from baselines.common.errors import (
 from baselines.common.evaluation import seed_of_evaluation
 from baselines.common.loading import TrainedEnv, rendered
 from baselines.common.parsing import parse
-from baselines.common.saving.checkpoints import list_manifests
+from baselines.common.run_folder import has_update_left
+from baselines.common.saving.checkpoints import list_manifests, steps_of
 from baselines.common.saving.log_folder import MODEL_FILE
 from baselines.common.signals import ignored_hangup, second_interrupt_ends
 from baselines.common.vec_env import WorkerError
 from baselines.common.vec_env.vec_video_recorder import VecFilm, VecVideoRecorder
-from baselines.common.video import check_video
+from baselines.common.video import check_packages
 from baselines.play import check_can_play, play
 from baselines.report import report_run
 
@@ -105,7 +106,7 @@ def train(settings):
             arguments["eval_env"] = stack.enter_context(make_eval_env(settings))
         model = settings.learn(seed=settings.seed, resume=settings.resume, **arguments)
         path = settings.save_path
-        if path is None and settings.training:
+        if settings.training and (path is None or is_taken(path, settings)):
             path = os.path.join(logger.get_dir(), MODEL_FILE)
         if path is not None:
             model.save(path)
@@ -116,11 +117,24 @@ def train(settings):
     return model
 
 
+def is_taken(path, settings) -> bool:
+    """Whether another program has written ``--save_path`` during training; warns."""
+    allowed = settings.overwrite or settings.resume is not None
+    if allowed or mpi.rank > 0 or not os.path.lexists(os.path.expanduser(path)):
+        return False
+    logger.warn(
+        f"the model is not saved to {path}, which another program has written since "
+        "training began, but to the log folder"
+    )
+    return True
+
+
 def make_train_env(settings):
     """Returns the VecEnv of a run, which records videos if the settings say so."""
-    filmed = settings.training and settings.save_video_interval
+    # Of the environments of rank 0 alone, as all ranks have the same folder.
+    filmed = settings.training and settings.save_video_interval and mpi.rank == 0
     if filmed:
-        check_video("video.mp4")
+        check_packages("imageio", "imageio_ffmpeg")
     env = build_env(
         settings.spec,
         settings.env_type,
@@ -152,7 +166,7 @@ def make_eval_env(settings):
     if logger.takes_videos():
         try:
             filmed = VecFilm(env.make(num_env, seed, "rgb_array"), env.steps_per_second)
-            filmed.reset()  # Only this shows whether they can be drawn.
+            filmed.render()  # Only this shows whether they can be drawn.
             return filmed
         except (UserError, WorkerError) as error:
             # Not to the log, which only begins once learn() has accepted everything.
@@ -188,7 +202,9 @@ def print_next_steps(settings, model_path) -> None:
     resume = resume_command(logger.get_dir(), settings.config)
     command = command_of_model(settings.config["command"], model_path)
     lines = [f"Log files: {logger.get_dir()}", f"Model: {model_path}"]
-    if list_manifests(os.path.join(logger.get_dir(), "checkpoints")):
+    manifests = list_manifests(os.path.join(logger.get_dir(), "checkpoints"))
+    # If it was ended by stop_at, it would end again at once.
+    if manifests and not has_update_left(logger.get_config(), steps_of(manifests[-1])):
         steps = 10 * settings.num_timesteps
         lines.append(f"Train longer: {resume} --num_timesteps={steps}")
     lines.append(f"Start again from this model: {launcher()}{command}")
@@ -200,7 +216,8 @@ def print_next_steps(settings, model_path) -> None:
 
 def command_of_model(command, model_path) -> str:
     """Returns a run's command, with the model to load but without its other paths."""
-    left_out = ("--load_path", "--save_path", "--log_path", "--overwrite", "--play")
+    left_out = ["--load_path", "--log_path", "--overwrite", "--play"]
+    left_out += [f"--{name}" for name in WRITTEN]
     kept, previous = [], ""
     for word in shlex.split(command):
         is_value = not word.startswith("--") and previous in left_out

@@ -317,7 +317,7 @@ HOSTILE_RUNS = {
     ),
     "config of another version": (
         lambda: edited(CONFIG, format=1),
-        ["its format is 1, not 6"],
+        ["the format of its config.json is 1, not 6"],
     ),
     "config of another kind": (lambda: edited(CONFIG, ranks="x"), ["is damaged"]),
     "config with another type of env": (lambda: edited(CONFIG, env=5), ["is damaged"]),

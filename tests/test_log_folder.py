@@ -17,7 +17,7 @@ from conftest import killed_after
 from baselines import logger, run, runs
 from baselines.a2c import learn
 from baselines.common import page
-from baselines.common.envs import make_vec_env
+from baselines.common.envs import make_env, make_vec_env
 from baselines.common.errors import UserFileError, UserValueError
 from baselines.common.saving import log_folder
 
@@ -73,6 +73,23 @@ def test_used_folder_is_refused_and_replaced_when_asked(capsys, monkeypatch):
     assert [path.name for path in Path("log").glob("*.monitor.csv")] == [
         "0.0.monitor.csv"
     ]
+
+
+def test_model_to_start_from_is_not_overwritten(capsys):
+    train("--log_path=log")
+    kept = contents("log")
+    for path in ("log", "log/model.safetensors"):
+        words = f"{SHORT} --log_path=log --overwrite --load_path={path}"
+        assert f"the model to load, {path}, is of the run" in error_of(capsys, words)
+        with pytest.raises(UserFileError, match="the model to load"):
+            learn_in("log", reset=False, load_path=path, overwrite=True)
+    assert contents("log") == kept
+
+
+def test_run_in_the_log_folder_is_named_before_a_model_elsewhere(capsys):
+    train("--log_path=log --save_path=model")
+    error = error_of(capsys, f"{SHORT} --log_path=log --save_path=model")
+    assert "log has a run already" in error
 
 
 def test_what_overwrite_leaves(capsys):
@@ -224,7 +241,8 @@ def test_resumed_run_writes_to_its_folder_alone(capsys):
     train("--log_path=log --save_path=outside")
     Path("outside").write_bytes(b"precious")
     run.main(["--resume=log", "--num_timesteps=400"])
-    assert "nothing will be written to outside" in capsys.readouterr().out
+    place = Path("outside").resolve()
+    assert f"nothing will be written to {place}" in capsys.readouterr().out
     assert Path("outside").read_bytes() == b"precious"
     assert Path("log/model.safetensors").is_file()
     run.main(["--resume=log", "--num_timesteps=600", "--save_path=outside"])
@@ -255,6 +273,20 @@ def learn_in(folder, reset=True, **given):
         if reset:
             env.reset()  # which begins monitor files
         return learn(env=env, network="mlp", total_timesteps=100, **given)
+
+
+def test_environment_in_a_monitor_can_be_overwritten_and_resumed():
+    def learn_again(**given):
+        with logger.scoped_configure("log", ["csv"]):
+            env = make_env("CartPole-v1", monitor_file=os.path.join("log", "0.0"))
+            learn(env=env, network="mlp", seed=0, log_interval=1, **given)
+        return contents("log")["log/0.0.monitor.csv"].splitlines()[1:]
+
+    first = learn_again(total_timesteps=200)
+    again = learn_again(total_timesteps=100, overwrite=True)
+    assert 1 < len(again) < len(first)
+    resumed = learn_again(total_timesteps=200, resume="log")
+    assert len(resumed) > len(again) and resumed[: len(again)] == again
 
 
 def test_used_folder_is_refused_in_python_too():

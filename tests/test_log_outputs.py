@@ -7,10 +7,12 @@ import os
 import subprocess
 import sys
 
+import gymnasium as gym
 import numpy as np
 import pytest
 
 from baselines import logger
+from baselines.a2c import learn
 from baselines.common import log_outputs
 from baselines.common.errors import MissingDependency, UserValueError
 
@@ -105,12 +107,19 @@ def test_tensorboard_has_videos():
 
 
 MY_FORMATS = """
+import os
+
 class Last:
     rows = []
     def __init__(self, folder, state=None): pass
     def write_row(self, row): self.rows.append(row)
     def get_state(self): return len(self.rows)
     def close(self): pass
+
+class Configured(Last):
+    found = []
+    def __init__(self, folder, state=None):
+        self.found.append(os.path.isfile(os.path.join(folder, "config.json")))
 
 class Watching(Last):
     seen = []
@@ -136,6 +145,12 @@ def test_format_of_ones_own(my_formats):
     for name in "my_formats:First", "no_formats:Last", ":Last":
         with pytest.raises(UserValueError, match=f"log format '{name}': "):
             logger.configure("log", [name])
+
+
+def test_config_is_there_when_an_output_begins(my_formats, tmp_path):
+    with logger.scoped_configure(str(tmp_path / "log"), ["my_formats:Configured"]):
+        learn(env=gym.make("CartPole-v1"), network="mlp", total_timesteps=10)
+    assert my_formats.Configured.found == [True]
 
 
 def test_histograms_and_videos_go_to_formats_that_take_them(my_formats):

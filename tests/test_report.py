@@ -141,12 +141,36 @@ def test_commands_of_a_run_with_code_of_ones_own():
         "Plot",
     ]
     config = result.metadata | {"ranks": 2}
+    begin_checkpoint("log")
     resume, evaluate, *_ = commands(stopped._replace(state="resumable"), config)
     folder = str(Path("log").absolute())
     flags = ["--alg=my_pkg.my_alg", "--env=my_envs:Sign-v0", "--network=my:wide"]
     start = ["mpiexec", "-n", "2", "python", "-m", "baselines.run"]
     assert resume == ("Resume", [*start, f"--resume={folder}", *flags])
     assert evaluate[1][4:] == flags
+
+
+def begin_checkpoint(folder):
+    manifest = Path(folder, "checkpoints", "000000000100.json")
+    manifest.parent.mkdir()
+    manifest.touch()
+
+
+def test_finished_run_trains_longer_from_a_checkpoint_if_it_would_not_end_at_once():
+    write_log(Path("log"), [1.0], num_timesteps=1000)
+    (result,) = find_runs("log")
+    config = result.metadata | {"update_size": 100}
+    config["arguments"]["save_path"] = "/models/p"
+    finished = describe_run(result)._replace(state="finished", num_timesteps=1000)
+    (evaluate, words), *_ = commands(finished, config)
+    assert evaluate == "Evaluate" and words[3:] == ["/models/p", "--env=Pong"]
+    begin_checkpoint("log")
+    (longer, words), (_, evaluate), *_ = commands(finished, config)
+    assert longer == "Train longer"
+    assert words[4:] == ["--save_path=/models/p", "--num_timesteps=2000"]
+    assert evaluate[3:] == [str(Path("log").absolute())]
+    stopped_early = finished._replace(num_timesteps=100)  # by stop_at
+    assert [name for name, _ in commands(stopped_early, config)][0] == "Evaluate"
 
 
 @pytest.mark.parametrize("settings", [{}, {"checkpoint_interval": 0}])

@@ -22,7 +22,7 @@ from conftest import Killed, import_learn, killed_after, long, slow
 from baselines import logger, run
 from baselines.common.envs import make_env, make_vec_env
 from baselines.common.envs.recorder import Recorder, get_env_state, set_env_state
-from baselines.common.errors import UserError, UserValueError
+from baselines.common.errors import UserError, UserFileError, UserValueError
 from baselines.common.saving.checkpoints import list_manifests
 from baselines.common.saving.tensors import load_tensors
 from baselines.common.vec_env import DummyVecEnv, SubprocVecEnv, VecFrameStack
@@ -218,6 +218,34 @@ def test_memory_is_written_again_where_a_run_is_resumed_in_another_folder(
                 **settings,
             )
     assert len(segments_in("new")) >= 300 // 50
+
+
+def learn_in(folder, steps, resume=None):
+    with logger.scoped_configure(folder, ["csv"]):
+        env = gym.make("CartPole-v1")
+        learn = import_learn("a2c")
+        learn(env=env, network="mlp", seed=0, total_timesteps=steps, resume=resume)
+
+
+@pytest.mark.parametrize("checkpoints", [True, False])
+def test_resuming_in_the_folder_of_another_run_is_refused(checkpoints):
+    learn_in("a", 20)
+    learn_in("b", 40)
+    if not checkpoints:
+        shutil.rmtree("a/checkpoints")
+    files = {x: x.read_bytes() for x in Path("b").rglob("*") if x.is_file()}
+    with pytest.raises(UserFileError, match="/b has a run already"):
+        learn_in("b", 60, resume="a")
+    assert {x: x.read_bytes() for x in Path("b").rglob("*") if x.is_file()} == files
+
+
+def test_run_that_begins_again_from_python_is_described_anew():
+    learn_in("log", 20)
+    shutil.rmtree("log/checkpoints")
+    learn_in("log", 40, resume="log")
+    config = json.loads(Path("log/config.json").read_text())
+    assert config["arguments"]["num_timesteps"] == 40
+    assert len(config["resumed"]) == 1
 
 
 @pytest.mark.parametrize("evaluated", ["", "--eval_interval=60 --eval_episodes=2"])
@@ -541,7 +569,7 @@ def test_what_does_not_fit_is_refused_and_nothing_is_cut(capsys):
     edit_config(env="CartPole-v0")
     assert "CartPole-v1, this run has CartPole-v0" in error_of(capsys, "--resume=cut")
     edit_config(env="CartPole-v1", format=99)
-    assert "its format is 99" in error_of(capsys, "--resume=cut")
+    assert "the format of its config.json is 99" in error_of(capsys, "--resume=cut")
     edit_config(format=3)
     assert Path("cut/progress.csv").read_bytes() == kept
     Path("cut/config.json").write_text("{")

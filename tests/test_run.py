@@ -21,8 +21,9 @@ from baselines import logger, run
 from baselines.a2c import learn
 from baselines.common import config, mpi, parsing
 from baselines.common.checked_arguments import check_arguments
-from baselines.common.errors import UserTypeError
-from baselines.common.loading import rendered
+from baselines.common.envs import make_vec_env
+from baselines.common.errors import UserTypeError, UserValueError
+from baselines.common.loading import find_env, rendered
 from baselines.common.parsing import parse
 from baselines.common.saving.checkpoints import list_manifests
 from baselines.common.saving.tensors import load_tensors, save_tensors
@@ -216,8 +217,9 @@ def test_command_to_start_again_has_no_paths_and_no_flags_with_their_values():
 def test_commands_that_are_printed_are_for_the_model_that_was_saved(capsys):
     run.main([*CARTPOLE, "--num_timesteps=50", "--log_path=log", "--save_path=there"])
     out = capsys.readouterr().out
-    assert "baselines.play there --env=CartPole-v1\n" in out
-    assert "baselines.evaluate there --env=CartPole-v1\n" in out
+    there = Path("there").absolute()
+    assert f"baselines.play {there} --env=CartPole-v1\n" in out
+    assert f"baselines.evaluate {there} --env=CartPole-v1\n" in out
 
 
 def test_no_environment_is_built_to_find_a_network_that_the_defaults_name(monkeypatch):
@@ -414,14 +416,14 @@ def test_run_outlives_its_pipe():
 
 
 def test_network_of_your_own_by_module_and_function(monkeypatch, tmp_path):
-    Path("my_networks.py").write_text(
+    Path("own_networks.py").write_text(
         "import keras\n"
         "def wide(width: int = 8):\n"
         "    return keras.layers.Dense(width, 'relu')\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
     model = run.main(
-        [*CARTPOLE, "--network=my_networks:wide", "--width=9", "--num_timesteps=10"]
+        [*CARTPOLE, "--network=own_networks:wide", "--width=9", "--num_timesteps=10"]
     )
     assert model.parts["network"].units == 9
 
@@ -487,6 +489,25 @@ def test_config_of_a_run_from_python_names_what_is_not_json():
     assert found["settings"]["num_layers"] == 2
 
 
+@pytest.mark.parametrize("make", [gym.make, make_vec_env])
+def test_environment_made_with_other_arguments_is_not_guessed(make):
+    kwargs = dict(sutton_barto_reward=True)
+    if make is make_vec_env:
+        kwargs = dict(env_kwargs=kwargs)
+    with make("CartPole-v1", **kwargs) as env, logger.scoped_configure("log", []):
+        learn(env=env, network="mlp", total_timesteps=10)
+    with pytest.raises(UserValueError, match="made with sutton_barto_reward=True"):
+        find_env("log")
+    assert find_env("log", "CartPole-v1").spec.id == "CartPole-v1"
+
+
+def test_drawn_environment_is_found_again():
+    env = gym.make("CartPole-v1", render_mode="rgb_array")
+    with logger.scoped_configure("log", []):
+        learn(env=env, network="mlp", total_timesteps=10)
+    assert find_env("log").spec.id == "CartPole-v1"
+
+
 def test_videos_of_training(empty_folder):
     imageio = pytest.importorskip("imageio.v2")
     arguments = [*CARTPOLE, "--num_env=2", "--num_timesteps=120", "--seed=0"]
@@ -532,3 +553,33 @@ def test_commands_are_listed_and_found(capsys, empty_folder):
         with pytest.raises(SystemExit):
             commands.main(words)
         assert capsys.readouterr().err.startswith(error)
+
+
+def test_command_reads_the_command_line_itself(monkeypatch):
+    seen = []
+    monkeypatch.setattr(run, "main", lambda argv: seen.append((argv, sys.argv[1:])))
+    monkeypatch.setattr(sys, "argv", ["baselines", "run", "--alg=a2c"])
+    commands.main()  # so that a second Ctrl-C ends it, as without "baselines"
+    assert seen == [(None, ["--alg=a2c"])]
+
+
+def test_model_of_another_program_is_not_replaced(capsys, monkeypatch):
+    def learn_while_another_saves(*args, **kwargs):
+        model = learn(*args, **kwargs)
+        Path("model").write_text("another")
+        return model
+
+    learn_while_another_saves.settings = {}
+    arguments = [*CARTPOLE, "--num_timesteps=50", "--log_path=log", "--save_path=model"]
+    settings = parse(arguments)
+    settings.learn = learn_while_another_saves
+    run.train(settings)
+    assert Path("model").read_text() == "another"
+    assert Path("log/model.safetensors").is_file()
+    assert "which another program has written" in capsys.readouterr().out
+
+
+def test_run_that_ended_at_a_score_is_not_offered_to_train_longer(capsys):
+    words = [*CARTPOLE, "--num_timesteps=5000", "--log_path=log"]
+    run.main([*words, "--stop_at=5", "--checkpoint_interval=500"])
+    assert "Train longer" not in capsys.readouterr().out

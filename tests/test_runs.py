@@ -104,13 +104,13 @@ def test_no_row_and_no_episode_is_no_mistake(capsys):
 def test_state(checkpoints, model, expected, capsys):
     folder = Path("logs")
     path = folder / "model.safetensors"
-    settings = {"num_timesteps": 1000, "num_env": 8}
+    settings = {"num_timesteps": 1000}
     if model == "elsewhere":
         path = Path("kept.safetensors").absolute()
         settings["save_path"] = str(path)
     write_log(folder, [1.0, 2.0], **settings)
     config = (folder / "config.json").read_text()
-    config = config.replace('"settings": {}', '"settings": {"nsteps": 5}')
+    config = config.replace('"settings": {}', '"settings": {}, "update_size": 40')
     (folder / "config.json").write_text(config)
     for steps in checkpoints:
         write_checkpoint(folder, steps)

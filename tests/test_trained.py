@@ -24,6 +24,8 @@ from baselines.common.envs.spaces import space_from_json, space_to_json
 from baselines.common.errors import UserError, UserFileError, UserValueError
 from baselines.common.evaluation import evaluate as evaluate_model
 from baselines.common.evaluation import play_steps
+from baselines.common.loading import find_env
+from baselines.common.saving.models import find_model
 from baselines.common.saving.tensors import load_tensors, save_tensors
 from baselines.common.vec_env import DummyVecEnv
 from baselines.common.video import TerminalFrame
@@ -62,12 +64,16 @@ def test_load_takes_a_folder_a_model_or_a_checkpoint(trained, tmp_path):
     (killed / "model.safetensors").unlink()
     gone_on = tmp_path / "gone on"
     shutil.copytree(trained, gone_on)
-    os.utime(gone_on / "model.safetensors", (0, 0))
-    (gone_on / "model.safetensors").write_bytes(b"of an earlier end")
-    os.utime(gone_on / "model.safetensors", (0, 0))
+    earlier = next(trained.glob("checkpoints/*200.safetensors"))
+    baselines.load(earlier).save(gone_on / "model.safetensors")
     for path in trained / "model.safetensors", newest, killed, gone_on:
         loaded = baselines.load(path)
         np.testing.assert_array_equal(loaded.value(OBS), model.value(OBS))
+    # A copy of a folder may have other times.
+    copied = tmp_path / "copied"
+    shutil.copytree(trained, copied)
+    os.utime(copied / "model.safetensors", (0, 0))
+    assert find_model(copied) == str(copied / "model.safetensors")
     # The newest checkpoint that is not damaged.
     (killed / "checkpoints" / newest.name).write_bytes(b"damaged")
     older = baselines.load(killed).value(OBS)
@@ -75,6 +81,14 @@ def test_load_takes_a_folder_a_model_or_a_checkpoint(trained, tmp_path):
     shutil.rmtree(killed / "checkpoints")
     with pytest.raises(UserFileError, match="no saved model at .*killed"):
         baselines.load(killed)
+
+
+def test_config_of_something_else_is_ignored_where_the_environment_is_given(tmp_path):
+    (tmp_path / "config.json").write_text('{"name": "another"}')
+    (tmp_path / "model").touch()
+    assert find_env(tmp_path / "model", "CartPole-v1").env_type == "classic_control"
+    with pytest.raises(UserValueError, match="config.json is damaged"):
+        find_env(tmp_path / "model")
 
 
 def test_load_path_takes_a_folder(trained, tmp_path):

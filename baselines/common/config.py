@@ -21,6 +21,7 @@ VERSIONS_OF = (
     *("stable-retro", "mujoco", "gymnasium-robotics", "box2d", "mpi4py"),
 )
 CODE = "alg", "env", "network", "values", "reward"  # arguments that name code
+WRITTEN = "save_path", "checkpoint_path"  # arguments that name a file to write
 KINDS = {
     "arguments": dict,
     "settings": dict,
@@ -31,9 +32,10 @@ KINDS = {
     "log_formats": list[str],
 }
 KEYS = {name: Argument(name, kind) for name, kind in KINDS.items()}  # besides format
-FROM_PYTHON = {  # only in runs started from Python
-    "update_size": Argument("update_size", Count),
-    "described": Argument("described", dict),  # arguments that are not JSON
+ADDED = {  # once learn() is called
+    "update_size": Argument("update_size", Count),  # agent steps of an update
+    # Of runs started from Python: arguments that are not JSON.
+    "described": Argument("described", dict),
 }
 NEVER_STORED = {"env", "seed", "resume"}  # among the settings of learn()
 
@@ -91,7 +93,8 @@ def read_config(folder, own) -> dict:
     version = config.get("format") if isinstance(config, dict) else None
     if type(version) is int and version != FORMAT:
         raise UserValueError(
-            f"cannot resume {folder}: its format is {shown(version)}, not {FORMAT}"
+            f"{folder} has a run of another version: the format of its config.json is "
+            f"{shown(version)}, not {FORMAT}"
         )
     try:
         if version != FORMAT:
@@ -138,7 +141,7 @@ def check_config(config, own) -> None:
 
     Missing names, and names from other versions, are accepted here.
     """
-    for name, argument in {**KEYS, **FROM_PYTHON}.items():
+    for name, argument in {**KEYS, **ADDED}.items():
         if name in config:
             argument.check(config[name])
     for name, value in config.get("arguments", {}).items():
@@ -198,9 +201,33 @@ def resume_command(folder, config) -> str:
     """
     if config is None:
         return f"learn(..., resume={folder!r})"
-    words = ["-m", "baselines.run", f"--resume={folder}", *foreign_code(config)]
     # The interpreter with this package; "python" may be another one.
-    return launcher() + shlex.join([sys.executable, *words])
+    words = [sys.executable, "-m", "baselines.run", *resume_flags(folder, config)]
+    return launcher() + shlex.join(words)
+
+
+def resume_flags(folder, config) -> list:
+    """Returns the flags of the command that continues a run as it was started.
+
+    Args:
+        folder: its log folder.
+        config: what ``make_config`` returned.
+    """
+    stored = config["settings"] | config["arguments"]
+    paths = {name: path for name in WRITTEN if (path := stored.get(name)) is not None}
+    outside = [f"--{k}={x}" for k, x in paths.items() if not is_inside(x, folder)]
+    return [f"--resume={folder}", *foreign_code(config), *outside]
+
+
+def absolute(path) -> str:
+    """Returns a path that is the same from any folder."""
+    return os.path.abspath(os.path.expanduser(path))
+
+
+def is_inside(path, folder) -> bool:
+    """Whether a path lies in a folder, once links are followed."""
+    path, folder = (os.path.realpath(os.path.expanduser(x)) for x in (path, folder))
+    return os.path.commonpath([path, folder]) == folder
 
 
 def versions(*packages) -> dict:

@@ -16,6 +16,8 @@ from baselines.common.envs.registry import GAMES, find_env_type, find_spec
 from baselines.common.envs.spaces import space_from_json
 from baselines.common.errors import UserFileError, UserTypeError, UserValueError
 from baselines.common.parts import Part
+from baselines.common.python_config import describe_kwargs
+from baselines.common.saving.log_folder import is_config
 from baselines.common.saving.models import find_model, read_model
 from baselines.common.settings import OWN
 from baselines.common.vec_env.vec_env import VecEnv
@@ -205,14 +207,18 @@ def find_env(path, env=None) -> TrainedEnv:
     Raises:
         UserFileError: if ``path`` does not exist, or neither a log folder nor ``env``
             names the environment.
-        UserValueError: if there is no such environment, or it is code outside this
-            package that is not given here.
+        UserValueError: if there is no such environment, if it is code outside this
+            package that is not given here, or if Python made it with arguments that it
+            is not registered with.
     """
     folder = os.path.abspath(os.path.expanduser(path))
     if not os.path.exists(folder):
         raise UserFileError(f"there is no log folder and no saved model at {path}")
     places = [folder, *list(pathlib.Path(folder).parents)[:2]]
-    folder = next((x for x in places if os.path.isfile(f"{x}/config.json")), None)
+    places = [x for x in places if os.path.isfile(f"{x}/config.json")]
+    if env is not None:  # It is enough, so a file of something else is ignored.
+        places = [x for x in places if is_config(f"{x}/config.json")]
+    folder = places[0] if places else None
     if folder is None and env is None:
         read_model(find_model(path))  # It may not even be a model.
         raise UserFileError(
@@ -228,6 +234,13 @@ def find_env(path, env=None) -> TrainedEnv:
     if env is None and ":" in settings["env"]:
         raise foreign(path, "env", config["settings"] | settings)
     spec = find_spec(env or settings["env"])
+    kwargs = config.get("described", {}).get("env_kwargs")
+    if env is None and kwargs not in (None, describe_kwargs(spec)):
+        named = ", ".join(f"{name}={value}" for name, value in kwargs.items())
+        raise UserValueError(
+            f"{path} was trained in {spec.id} made with {named}, which is not how it "
+            "is registered; register it so in a module, and give --env=MODULE:ID"
+        )
     same = env in (None, settings.get("env"))
     return TrainedEnv(
         spec=spec,

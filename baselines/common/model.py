@@ -39,6 +39,7 @@ class Model:
 
     Attributes:
         arguments: those of the ``learn()`` that trains it, as JSON; saved with it.
+        num_timesteps: agent steps that it was trained for; saved with it.
     """
 
     def __init__(self, observation_space, action_space, seed, algorithm):
@@ -50,6 +51,7 @@ class Model:
         self.scale = make_scaling(observation_space)
         self.parts = {}
         self.arguments = None
+        self.num_timesteps = 0
 
     def make_variables(self, network, call) -> None:
         """Creates the variables of all parts.
@@ -191,6 +193,7 @@ class Model:
             "observation_space": space_to_json(self.observation_space),
             "action_space": space_to_json(self.action_space),
             "arguments": self.arguments,
+            "num_timesteps": self.num_timesteps,
         }
 
     def save(self, path) -> None:
@@ -251,6 +254,7 @@ class Model:
             raise UserValueError(f"{path} is damaged: its checksum does not fit")
         for name, variable in self.named_variables.items():
             variable.assign(tensors[name])
+        self.num_timesteps = metadata.get("num_timesteps", 0)
 
 
 def build_network(network):

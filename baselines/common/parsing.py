@@ -7,7 +7,7 @@ import secrets
 from baselines.common import arguments as arg
 from baselines.common import cli, mpi
 from baselines.common.checked_arguments import check_arguments
-from baselines.common.config import make_config
+from baselines.common.config import absolute, make_config
 from baselines.common.declarations import REQUIRED, declared_arguments
 from baselines.common.discovery import (
     find_algorithm,
@@ -30,7 +30,11 @@ from baselines.common.errors import (
     suggest,
 )
 from baselines.common.resuming import parse_resume
-from baselines.common.saving.log_folder import check_save_path, check_unused
+from baselines.common.saving.log_folder import (
+    check_may_overwrite,
+    check_save_path,
+    check_unused,
+)
 from baselines.common.settings import OWN, Settings
 
 # Arguments of learn() that are not flags of the algorithm: baselines.run sets them.
@@ -71,6 +75,9 @@ def parse(argv) -> Settings:
     settings = Settings(**given)
     defaults = find(settings)
     check_own(settings)
+    if settings.save_path is not None:
+        # It may be resumed from another folder.
+        settings.save_path = absolute(settings.save_path)
     settings.learn = import_learn(find_algorithm(settings.alg))
     known, values, unknown = read_learn(settings, words, defaults)
     if unknown:
@@ -258,10 +265,12 @@ def check_own(settings) -> None:
     for name, value in settings.arguments.items():
         OWN[name].check(value)
     folder = settings.log_path or os.environ.get("OPENAI_LOGDIR") or None
+    if settings.training and folder is not None:
+        check_log_folder(folder, settings)
     if settings.save_path is not None:
         logs = folder if settings.training else None
         check_save_path(settings.save_path, logs)
-        path = os.path.abspath(os.path.expanduser(settings.save_path))
+        path = absolute(settings.save_path)
         if os.path.lexists(path) and not settings.overwrite:
             raise UserFileError(
                 f"there is a file {path} already: give another --save_path, or replace "
@@ -285,5 +294,13 @@ def check_own(settings) -> None:
         raise UserValueError(
             "--overwrite needs the folder of the run that is replaced, --log_path"
         )
-    if folder is not None and not settings.overwrite and mpi.rank == 0:
+
+
+def check_log_folder(folder, settings) -> None:
+    """Raises UserFileError if there is a run in the log folder that must be kept."""
+    if mpi.rank > 0:
+        return
+    if settings.overwrite:
+        check_may_overwrite(folder, settings.load_path)
+    else:
         check_unused(folder)

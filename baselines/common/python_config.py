@@ -38,10 +38,16 @@ def config_of_call(run, resumed=None) -> dict:
     settings.learn_arguments = {k: v for k, v in plain.items() if k not in left_out}
     left_out |= {"callback", "on_update", *plain}
     described = {k: describe(v) for k, v in given.items() if k not in left_out}
-    if spec is not None and spec.kwargs:
-        described["env_kwargs"] = {k: describe(v) for k, v in spec.kwargs.items()}
+    if spec is not None and (kwargs := describe_kwargs(spec)):
+        described["env_kwargs"] = kwargs
     config = make_config(settings)
     return config | {"described": described, "update_size": run.batch_size}
+
+
+def describe_kwargs(spec) -> dict:
+    """Returns the arguments that an environment is made with, as text, by name."""
+    kwargs = spec.kwargs.items()
+    return {name: describe(x) for name, x in kwargs if name != "render_mode"}
 
 
 def describe(value) -> str:

@@ -11,10 +11,12 @@ import shlex
 from baselines.common import cli
 from baselines.common.arguments import ReadPath, WrittenPath
 from baselines.common.config import (
+    absolute,
     add_start,
     command_line,
     foreign_code,
     is_foreign,
+    is_inside,
     read_config,
 )
 from baselines.common.declarations import declared_arguments
@@ -58,7 +60,7 @@ def parse_resume(given, words, argv) -> Settings:
     again |= given
     preset = settings.learn.settings  # of an algorithm that was named
     own = [name for name in parts if stored.get(name) != preset.get(name)]
-    check_named_again(config, again, argv, own)
+    check_named_again(config, again, argv, parts, trusted=[*{*parts} - {*own}])
     moved, words = cli.read(files_read(declared, parts, stored), words)
     settings.learn_arguments |= moved
     config["settings"] |= moved
@@ -70,15 +72,10 @@ def parse_resume(given, words, argv) -> Settings:
             f"settings from {os.path.join(folder, 'config.json')}; only "
             "--num_timesteps, and paths of files that are read, may change"
         )
+    if "save_path" in again:
+        check_save_path(again["save_path"], folder)
+        config["arguments"]["save_path"] = absolute(again["save_path"])
     settings.save_path = path_to_write("save_path", stored, again)
-    if settings.save_path not in (None, stored.get("save_path")):
-        check_save_path(settings.save_path, folder)
-        if os.path.lexists(os.path.expanduser(settings.save_path)):
-            raise UserFileError(
-                f"there is a file {settings.save_path} already: give another "
-                "--save_path, or remove it"
-            )
-        config["arguments"]["save_path"] = settings.save_path
     for name in paths:
         settings.learn_arguments[name] = path_to_write(name, stored, again)
     if list_manifests(os.path.join(os.path.expanduser(folder), "checkpoints")):
@@ -92,7 +89,7 @@ def parse_resume(given, words, argv) -> Settings:
     return settings
 
 
-def check_named_again(config, again, argv, names) -> None:
+def check_named_again(config, again, argv, names, trusted=()) -> None:
     """Raises UserValueError unless the command line names the code of the run again.
 
     The code of this package may be left out.
@@ -102,6 +99,7 @@ def check_named_again(config, again, argv, names) -> None:
         again: settings on the command line, by name.
         argv: the whole command line.
         names: names of the settings to check.
+        trusted: those of them that name the code of an algorithm named again.
     """
     stored = config["settings"] | config["arguments"]
     for name in names:
@@ -111,7 +109,7 @@ def check_named_again(config, again, argv, names) -> None:
                 f"cannot resume {again['resume']}: its {name} is {found}, not "
                 f"{expected}"
             )
-        if expected is None and is_foreign(name, found):
+        if expected is None and name not in trusted and is_foreign(name, found):
             flags = dict.fromkeys([f"--{name}={found}", *foreign_code(config)])
             command = command_line([*argv, *(x for x in flags if x not in argv)])
             raise UserValueError(
@@ -143,15 +141,24 @@ def path_to_write(name, stored, again):
         name: of the setting.
         stored: settings of the run, by name.
         again: settings on the command line, by name.
+
+    Raises:
+        UserFileError: if there is a file already that is not the run's own.
     """
-    path = again.get(name, stored.get(name))
-    folder = os.path.realpath(os.path.expanduser(again["resume"]))
-    if path is None or name in again:
-        return path
+    folder, path = again["resume"], stored.get(name)
+    if name in again:
+        place = absolute(again[name])
+        if os.path.lexists(place) and (path is None or place != absolute(path)):
+            raise UserFileError(
+                f"there is a file {again[name]} already: give another --{name}, or "
+                "remove it"
+            )
+        return again[name]
+    if path is None:
+        return None
     if not isinstance(path, str) or "\0" in path:
         raise UserValueError(f"{folder}/config.json is damaged: {name} is not a path")
-    place = os.path.realpath(os.path.expanduser(path))
-    if os.path.commonpath([folder, place]) == folder:
+    if is_inside(path, folder):
         return path
     flag = shlex.quote(f"--{name}={path}")
     print(printable(f"nothing will be written to {path} without {flag}"))

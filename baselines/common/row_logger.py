@@ -108,6 +108,16 @@ class Logger:
             raise
         self.claimed = True
 
+    def continue_run(self, folder):
+        check_links(folder)
+        self.lock()
+        if self.folder is None or mpi.rank > 0:
+            return
+        if not os.path.samefile(folder, self.folder):
+            if self.has_run:  # whose files this run would replace
+                self.claimed = False
+            self.claim()
+
     def begin_run(self, make_config, overwrite):
         if self.has_run:  # whose files this run would replace
             self.claimed = False
@@ -128,8 +138,10 @@ class Logger:
 
     def describe(self, make_config):
         if self.config is None and self.folder is not None and mpi.rank == 0:
-            self.open()
+            self.claim()
+            # First, as outputs may read it.
             self.write_config(make_config() | {"log_formats": self.formats})
+            self.open()
 
     def write_config(self, config):
         self.config_text = json.dumps(config, indent=2) + "\n"

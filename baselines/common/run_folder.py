@@ -18,7 +18,7 @@ from baselines.common.curves import (
     try_runs,
 )
 from baselines.common.errors import UserError, UserValueError
-from baselines.common.saving.checkpoints import list_manifests
+from baselines.common.saving.checkpoints import list_manifests, steps_of
 from baselines.common.saving.log_folder import (
     LOG_FILES,
     MODEL_FILE,
@@ -130,7 +130,7 @@ def count_steps(result):
     """Returns the number of agent steps of a run, None if it is unknown."""
     counts = [int(steps) for steps in read_known(result, STEPS)[-1:]]
     for path in list_manifests(os.path.join(result.dirname, "checkpoints")):
-        counts.append(int(os.path.basename(path).removesuffix(".json")))
+        counts.append(steps_of(path))
     if not counts and has_episodes(result):
         counts.append(int(known(plot_util.steps_of(result.monitor)).max(initial=0)))
     return max(counts, default=None)
@@ -189,8 +189,12 @@ def find_change(folder) -> datetime:
     """Returns when a run last wrote one of its files, in local time."""
     # Other files in its folder, such as pictures, do not count.
     paths = find_run_files(folder, names=(*LOG_FILES, *SAVED_FILES))
-    times = [os.lstat(path).st_mtime for path in paths or [folder]]
-    return datetime.fromtimestamp(max(times)).astimezone()
+    times = []
+    for path in paths:
+        with contextlib.suppress(FileNotFoundError):  # Old checkpoints are removed.
+            times.append(os.lstat(path).st_mtime)
+    newest = max(times) if times else os.lstat(folder).st_mtime
+    return datetime.fromtimestamp(newest).astimezone()
 
 
 def find_state(folder, config, steps) -> str:
@@ -203,9 +207,11 @@ def find_state(folder, config, steps) -> str:
     """
     if is_locked(folder):
         return "running"
-    path = config.get("arguments", {}).get("save_path")
-    path = os.path.expanduser(path or os.path.join(folder, MODEL_FILE))
-    if config and os.path.isfile(path):
+    # A run that was resumed may not have written to its first save_path any more.
+    paths = config.get("arguments", {}).get("save_path"), f"{folder}/{MODEL_FILE}"
+    for path in map(os.path.expanduser, filter(None, paths)):
+        if not config or not os.path.isfile(path):
+            continue
         # Every start writes config.json, and every end, even by stop_at, the model. But
         # a copy of a folder may have lost these times.
         started = os.path.getmtime(os.path.join(folder, "config.json"))
@@ -221,11 +227,6 @@ def find_state(folder, config, steps) -> str:
 def has_update_left(config, steps) -> bool:
     """Whether a whole update fits into the agent steps that a run has left."""
     try:
-        size = config["arguments"]["num_env"] * config["ranks"]
-        nsteps = config["settings"].get("nsteps", 1)
-        # In an algorithm of one's own it may be anything.
-        size *= nsteps if type(nsteps) is int else 1
-        size = config.get("update_size", size)  # which a run from Python knows
-        return steps + size <= config["arguments"]["num_timesteps"]
+        return steps + config["update_size"] <= config["arguments"]["num_timesteps"]
     except (KeyError, TypeError):
         return True

@@ -1,11 +1,9 @@
 """Everything about a run that is not specific to its algorithm."""
 
 import os
-import secrets
 import signal
 import time
 
-import keras
 import numpy as np
 
 from baselines import logger
@@ -21,6 +19,7 @@ from baselines.common.errors import (
     UserValueError,
 )
 from baselines.common.evaluation import make_evaluation
+from baselines.common.misc_util import make_seed
 from baselines.common.model import check_separate
 from baselines.common.python_config import config_of_call
 from baselines.common.run_folder import check_may_begin_again
@@ -31,7 +30,7 @@ from baselines.common.saving.checkpoints import (
     name_newest,
 )
 from baselines.common.saving.files import check_writable
-from baselines.common.saving.log_folder import check_links
+from baselines.common.saving.log_folder import check_may_overwrite
 from baselines.common.signals import StopSignals, stop
 from baselines.common.sizes import check_sizes
 from baselines.common.status import begin_status
@@ -162,6 +161,9 @@ class Run:
         parts |= {"episodes": self.episodes, "clock": self.clock, "logger": logger}
         folder = folder and os.path.join(folder, "checkpoints")
         self.checkpoints = Checkpoints(folder, description, {"model": model, **parts})
+        config = logger.get_config()
+        if config and "settings" in config:  # of a command line, written from here on
+            config["update_size"] = self.batch_size
         try:
             (self.begin if self.resume is None else self.restore)()
         except BaseException:
@@ -195,6 +197,8 @@ class Run:
         if self.checkpoint_interval:
             check_writable(self.checkpoints.folder)
         overwrite = self.arguments.given["overwrite"]
+        if overwrite and logger.get_dir():
+            check_may_overwrite(logger.get_dir(), self.load_path)
         logger.begin_run(lambda: config_of_call(self), overwrite)
         mpi.wait()  # until rank 0 has removed the files of an earlier run
         if self.checkpoint_interval and not all(map(is_resumable, self.envs)):
@@ -206,17 +210,20 @@ class Run:
         if not all(map(is_resumable, self.envs)):
             raise UserTypeError(NOT_RESUMABLE)
         folder, total = find_run_folder(self.resume), self.total_timesteps
-        check_links(folder)
-        logger.lock()
+        logger.continue_run(folder)
         found = self.checkpoints.restore(folder, total)
         if found is None:
-            check_may_begin_again(folder, self.checkpoint_interval, self.batch_size)
+            interval = self.arguments.given["checkpoint_interval"]
+            check_may_begin_again(folder, interval, self.batch_size)
             mpi.wait()  # until all ranks have looked
+            self.clock.begin()
             logger.begin_again()
+            logger.describe(lambda: config_of_call(self, folder))
             mpi.wait()  # until rank 0 has removed the monitor files
             logger.log(f"{folder} has no checkpoint yet: starting from its beginning")
             return
         self.num_timesteps, old_total = found
+        self.model.num_timesteps = self.num_timesteps
         logger.describe(lambda: config_of_call(self, folder))
         logger.log(f"resuming {folder} at {self.num_timesteps} of {total} agent steps")
         if self.is_last:
@@ -268,7 +275,7 @@ class Run:
             self.previous_timesteps = self.num_timesteps
             if mpi.size == 1:
                 self.episodes.previous = self.episodes.count
-            self.num_timesteps = nupdates * self.batch_size
+            self.num_timesteps = self.model.num_timesteps = nupdates * self.batch_size
             yield nupdates, self.num_timesteps
             self.end_update()
 
@@ -382,15 +389,3 @@ class Run:
         logger.logkvs(shared | self.row)
         logger.dumpkvs()
         self.row = None
-
-
-def make_seed(seed) -> int:
-    """Seeds the initial weights; returns the seed for later draws, random for None.
-
-    With several MPI ranks, the seed of the weights is the same on all of them, and the
-    one returned is each rank's own.
-    """
-    if seed is None:
-        seed = mpi.broadcast(secrets.randbelow(2**31))
-    keras.utils.set_random_seed(int(seed))
-    return mpi.own_seed(int(seed))

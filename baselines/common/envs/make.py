@@ -1,6 +1,7 @@
 """Environments by id: wrapped for their type, vectorised."""
 
 import contextlib
+import copy
 import os
 import sys
 from ctypes.util import find_library
@@ -249,7 +250,8 @@ def make_vec_env(
         venv.ignored = list_ignored(on_worker_failure, worker_timeout)
     else:
         venv = SubprocVecEnv(env_fns, num_workers, on_worker_failure, worker_timeout)
-    venv.spec = spec
+    venv.spec = copy.copy(spec)
+    venv.spec.kwargs = {**spec.kwargs, **(env_kwargs or {})}
     return venv
 
 
@@ -303,7 +305,10 @@ def as_vec_env(env, seed=None) -> VecEnv:
     if isinstance(env, gym.Env):
         recorded = has_wrapper(env, Recorder)
         env = flatten_observations(env if recorded else CheckedEnv(env))
-        env.reset(seed=seed)
+        inner = env
+        while has_wrapper(inner, Monitor):
+            inner = inner.env
+        inner.reset(seed=seed)  # A Monitor would begin its file before the run begins.
         venv = DummyVecEnv([lambda: env])
         venv.spec = env.spec
         # A Monitor inside records more: raw rewards, and full games of several lives.

@@ -281,6 +281,11 @@ def list_manifests(folder) -> list:
     ]
 
 
+def steps_of(path) -> int:
+    """Returns the agent steps of a checkpoint, from the name of one of its files."""
+    return int(os.path.basename(path)[:12])
+
+
 def name_newest(folder) -> str:
     """Returns a sentence about the newest checkpoint in a folder."""
     if manifests := list_manifests(folder):
@@ -369,7 +374,7 @@ def load_checkpoint(path):
         tensors, metadata = load_tensors(data)
         with refusing_damage():
             check_like(metadata, METADATA)
-            if metadata["num_timesteps"] != int(os.path.basename(path)[:12]):
+            if metadata["num_timesteps"] != steps_of(path):
                 raise ValueError(f"it has {metadata['num_timesteps']} agent steps")
             states = put_arrays(metadata["states"], tensors)
             if not isinstance(states, dict) or not isinstance(

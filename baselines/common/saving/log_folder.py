@@ -86,6 +86,32 @@ def remove_run_files(folder) -> None:
     remove([*find_earlier_files(folder), *filter(is_report, reports)])
 
 
+def is_config(path) -> bool:
+    """Whether a ``config.json`` is one that our logger wrote, and not damaged."""
+    try:
+        return "log_formats" in read_json(path)
+    except (UserError, TypeError):
+        return False
+
+
+def check_may_overwrite(folder, load_path) -> None:
+    """Raises UserFileError if the model to start from is in the run to overwrite.
+
+    Args:
+        folder: of the run.
+        load_path: a saved model, or a log folder; None for no model.
+    """
+    places = [os.path.expanduser(folder), *find_run_files(folder)]
+    if load_path is None or not os.path.exists(places[0]):
+        return
+    model = os.path.realpath(os.path.expanduser(load_path))
+    if model in map(os.path.realpath, places):
+        raise UserFileError(
+            f"the model to load, {load_path}, is of the run in {folder}, which "
+            "overwrite would remove; give another log folder, or copy the model first"
+        )
+
+
 def remove_monitor_files(folder) -> None:
     """Removes the monitor files of a run that starts again from the beginning."""
     remove(find_run_files(folder, MONITOR_FILES))
@@ -94,13 +120,7 @@ def remove_monitor_files(folder) -> None:
 def check_config(folder) -> None:
     """Raises UserFileError for the ``config.json`` of another library."""
     path = os.path.join(os.path.expanduser(folder), "config.json")
-    if not os.path.isfile(path):
-        return
-    try:
-        ours = "log_formats" in read_json(path)
-    except (UserError, TypeError):
-        ours = False
-    if not ours:
+    if os.path.isfile(path) and not is_config(path):
         raise UserFileError(
             f"{path} is not of a run here, so nothing in {folder} is replaced: give "
             "another folder, or remove the file"
@@ -150,6 +170,7 @@ def check_links(folder) -> None:
 
 def check_unused(folder) -> None:
     """Raises UserFileError if there are files of an earlier run in a folder."""
+    folder = os.path.expanduser(folder)
     if files := find_earlier_files(folder):
         named = ", ".join(os.path.relpath(path, folder) for path in files[:2])
         raise UserFileError(

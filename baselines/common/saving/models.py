@@ -11,6 +11,7 @@ from baselines.common.saving.checkpoints import (
     check_intact,
     list_manifests,
     read_manifest,
+    steps_of,
 )
 from baselines.common.saving.log_folder import MODEL_FILE
 from baselines.common.saving.states import check_like
@@ -22,7 +23,8 @@ def find_model(path) -> str:
 
     Args:
         path: of that file, or of a log folder. For a folder, it is
-            ``model.safetensors``, or the newest undamaged checkpoint if that is newer.
+            ``model.safetensors``, or the newest undamaged checkpoint if that was
+            trained for longer.
 
     Raises:
         UserFileError: if the folder has neither.
@@ -31,9 +33,9 @@ def find_model(path) -> str:
     if not os.path.isdir(path):
         return path
     model = os.path.join(path, MODEL_FILE)
-    saved = os.path.getmtime(model) if os.path.isfile(model) else -np.inf
+    saved = trained_for(model) if os.path.isfile(model) else -1
     for manifest in reversed(list_manifests(os.path.join(path, "checkpoints"))):
-        if os.lstat(manifest).st_mtime <= saved:
+        if steps_of(manifest) <= saved:
             break
         data = f"{manifest.removesuffix('json')}safetensors"
         with contextlib.suppress(UserError):
@@ -46,6 +48,18 @@ def find_model(path) -> str:
         f"there is no saved model at {path}, a folder with neither {MODEL_FILE} nor an "
         f"undamaged checkpoint{runs_below(path)}"
     )
+
+
+def trained_for(path) -> float:
+    """Returns the agent steps that a saved model was trained for, infinite if unknown.
+
+    A copy of a folder may have lost the times of its files.
+    """
+    with contextlib.suppress(UserError):
+        _, metadata = load_tensors(path)
+        if isinstance(steps := metadata.get("num_timesteps"), int):
+            return steps
+    return np.inf
 
 
 def runs_below(folder) -> str:
