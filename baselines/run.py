@@ -26,8 +26,8 @@ from baselines.common.evaluation import seed_of_evaluation
 from baselines.common.loading import TrainedEnv, rendered
 from baselines.common.parsing import parse
 from baselines.common.run_folder import has_update_left
-from baselines.common.saving.checkpoints import list_manifests, steps_of
-from baselines.common.saving.log_folder import MODEL_FILE
+from baselines.common.saving.checkpoints import list_manifests
+from baselines.common.saving.log_folder import MODEL_FILE, steps_of
 from baselines.common.signals import ignored_hangup, second_interrupt_ends
 from baselines.common.vec_env import WorkerError
 from baselines.common.vec_env.vec_video_recorder import VecFilm, VecVideoRecorder

@@ -18,13 +18,14 @@ from baselines.common.curves import (
     try_runs,
 )
 from baselines.common.errors import UserError, UserValueError
-from baselines.common.saving.checkpoints import list_manifests, steps_of
+from baselines.common.saving.checkpoints import list_manifests
 from baselines.common.saving.log_folder import (
     LOG_FILES,
     MODEL_FILE,
     SAVED_FILES,
     find_run_files,
     is_locked,
+    steps_of,
 )
 
 

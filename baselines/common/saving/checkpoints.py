@@ -25,6 +25,7 @@ from baselines.common.saving.files import (
     writing,
 )
 from baselines.common.saving.json_values import is_regular, read_json
+from baselines.common.saving.log_folder import steps_of
 from baselines.common.saving.states import (
     DamagedState,
     VariableState,
@@ -39,7 +40,7 @@ from baselines.common.saving.tensors import (
     take_arrays,
 )
 
-FORMAT = 7
+FORMAT = 8
 METADATA = {
     "description": ...,
     "num_timesteps": 0,
@@ -279,11 +280,6 @@ def list_manifests(folder) -> list:
         for name in sorted(names)
         if re.fullmatch(r"\d{12}\.json", name, re.ASCII)
     ]
-
-
-def steps_of(path) -> int:
-    """Returns the agent steps of a checkpoint, from the name of one of its files."""
-    return int(os.path.basename(path)[:12])
 
 
 def name_newest(folder) -> str:

@@ -49,6 +49,11 @@ def find_run_files(folder, names=RUN_FILES) -> list:
     return [path for name in names for path in sorted(glob(f"{folder}/{name}"))]
 
 
+def steps_of(path) -> int:
+    """Returns the agent steps of a checkpoint, from the name of one of its files."""
+    return int(os.path.basename(path)[:12])
+
+
 def find_earlier_files(folder) -> list:
     """Returns a run's files, except monitor files of environments that are open.
 

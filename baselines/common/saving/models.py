@@ -11,9 +11,8 @@ from baselines.common.saving.checkpoints import (
     check_intact,
     list_manifests,
     read_manifest,
-    steps_of,
 )
-from baselines.common.saving.log_folder import MODEL_FILE
+from baselines.common.saving.log_folder import MODEL_FILE, steps_of
 from baselines.common.saving.states import check_like
 from baselines.common.saving.tensors import load_tensors, put_arrays, tensors_digest
 
