@@ -82,6 +82,7 @@ CUT = {  # runs that are not trained, or not to their end, and why
     "ppo2_clip/falling_4_envs_seed_0": "it learns later than with 8 environments",
     "systems/rainbow_4_steps_seed_0": "a falling learning rate was tried instead",
     "systems/rainbow_5_steps_seed_0": "it learns more slowly than with 4 steps",
+    "systems/rainbow_4_steps_falling_lr_seed_1": "18 had become out of its reach",
     "acer_pong/seed_0": "the last 400,000 steps would not change the comparison",
 }
 
