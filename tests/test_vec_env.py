@@ -595,12 +595,14 @@ def test_a_worker_killed_before_a_checkpoint_is_replaced():
         obs, _, dones, infos = venv.step([0, 0])
         assert obs.tolist() == [[2], [0]] and dones.tolist() == [False, True]
         assert infos[1]["terminal_observation"].tolist() == [1]
-    with SubprocVecEnv([CounterEnv] * 2, num_workers=2) as resumed:
-        resumed.set_state(state)
-        obs, _, dones, infos = resumed.step([0, 0])
-        assert obs.tolist() == [[2], [0]] and dones.tolist() == [False, True]
-        assert infos[1]["terminal_observation"].tolist() == [1]
-        assert resumed.step([0, 0])[0].tolist() == [[3], [1]]
+    for make_venv in partial(SubprocVecEnv, num_workers=2), DummyVecEnv:
+        with make_venv([CounterEnv] * 2) as resumed:
+            resumed.set_state(state)
+            state = resumed.get_state()  # No step was made in between.
+            obs, _, dones, infos = resumed.step([0, 0])
+            assert obs.tolist() == [[2], [0]] and dones.tolist() == [False, True]
+            assert infos[1]["terminal_observation"].tolist() == [1]
+            assert resumed.step([0, 0])[0].tolist() == [[3], [1]]
 
 
 def test_a_worker_killed_in_the_first_step_of_a_resumed_run_is_replaced():

@@ -16,6 +16,7 @@ from baselines.common.vec_env.vec_env import (
     check_actions,
     check_equal_spaces,
     check_state,
+    lost_info,
     make_state,
     step_and_reset,
 )
@@ -56,6 +57,7 @@ class DummyVecEnv(VecEnv):
         self._rewards = np.zeros(self.num_envs, np.float32)
         self._dones = np.zeros(self.num_envs, bool)
         self._actions = None
+        self._lost = {}  # last observations of episodes that a lost worker had, by i
 
     @contextlib.contextmanager
     def _named(self, num_envs):
@@ -82,6 +84,7 @@ class DummyVecEnv(VecEnv):
         with self._named(self.num_envs):
             for i, env in self._each():
                 self._obs[i], _ = env.reset()
+        self._lost = {}
         return self._obs.copy()
 
     def step_async(self, actions):
@@ -95,9 +98,14 @@ class DummyVecEnv(VecEnv):
         infos = []
         with self._named(self.num_envs):
             for i, env in self._each():
-                obs, reward, done, info = step_and_reset(env, actions[i])
+                if i in self._lost:
+                    result = self._obs[i], 0.0, True, lost_info(self._lost[i])
+                else:
+                    result = step_and_reset(env, actions[i])
+                obs, reward, done, info = result
                 self._obs[i], self._rewards[i], self._dones[i] = obs, reward, done
                 infos.append(info)
+        self._lost = {}
         return self._obs.copy(), self._rewards.copy(), self._dones.copy(), infos
 
     def local_env(self):
@@ -109,12 +117,18 @@ class DummyVecEnv(VecEnv):
 
     def get_state(self):
         states = [get_env_state(env) for env in self.envs]
-        return make_state(states, self._obs, self._obs, np.zeros(self.num_envs, bool))
+        last_obs, lost = self._obs.copy(), np.zeros(self.num_envs, bool)
+        for i, obs in self._lost.items():
+            last_obs[i], lost[i] = obs, True
+        return make_state(states, self._obs, last_obs, lost)
 
     def set_state(self, state):
         check_state(state, self._obs)
         for env, env_state in zip(self.envs, state["envs"]):
             set_env_state(env, env_state)
+        self._obs[:] = state["obs"]
+        lost = np.flatnonzero(state["lost"])
+        self._lost = {int(i): state["last_obs"][i].copy() for i in lost}
 
     def close(self):
         for env in self.envs:

@@ -65,7 +65,8 @@ class GymnasiumVecEnv(VecEnv):
         return np.array(obs), rewards.astype(np.float32), dones, infos
 
     def get_images(self):
-        return list(self.vector_env.render() or [None] * self.num_envs)
+        images = self.vector_env.render()
+        return [None] * self.num_envs if images is None else list(images)
 
     def close(self):
         self.vector_env.close()

@@ -18,6 +18,7 @@ from baselines.common.vec_env.vec_env import (
     check_actions,
     check_equal_spaces,
     check_state,
+    lost_info,
     make_state,
 )
 from baselines.common.vec_env.worker_process import (
@@ -318,15 +319,7 @@ def truncated_step(last_obs):
         last_obs: [N, *observation shape], the last ones received.
     """
     dones = np.ones(len(last_obs), bool)
-    infos = [
-        {
-            "TimeLimit.truncated": True,
-            "terminal_observation": obs.copy(),
-            "worker_lost": True,  # The episode has no result.
-        }
-        for obs in last_obs
-    ]
-    return np.zeros(len(last_obs), np.float32), dones, infos
+    return np.zeros(len(last_obs), np.float32), dones, [*map(lost_info, last_obs)]
 
 
 def split_evenly(count, parts) -> list[slice]:

@@ -183,6 +183,15 @@ def check_actions(actions, num_envs) -> np.ndarray:
     return actions
 
 
+def lost_info(last_obs) -> dict:
+    """Returns the info of the end of an episode that a worker took with it."""
+    return {
+        "TimeLimit.truncated": True,
+        "terminal_observation": last_obs.copy(),
+        "worker_lost": True,  # The episode has no result.
+    }
+
+
 def make_state(envs, obs, last_obs, lost) -> dict:
     """Returns the state of N environments, in this process or in workers.
 
