@@ -173,7 +173,7 @@ def draw(panels, x, y, references=(), title=None, size=(7, 4), band="range"):
     styles = list(itertools.product(["-", "--", ":"], plot_util.COLORS))
     for axis, name, curves in zip(axes, x, panels):
         # Several runs are drawn up to where the shortest ends.
-        longest = max(min(xs[-1] for xs, *_ in seeds) for seeds in curves.values())
+        longest = max(end_of(seeds) for seeds in curves.values())
         scale = 1e6 if longest >= 1e6 and name in ("steps", "frames") else 1
         for i, (label, seeds) in enumerate(curves.items()):
             line, color = styles[i % len(styles)]
@@ -212,7 +212,7 @@ def add_legend(figure, handles, labels) -> int:
 
 def draw_curve(axis, label, seeds, scale, band, **style) -> None:
     """Draws a single run, or the mean and the band of several where all have begun."""
-    first, last = max(xs[0] for xs, *_ in seeds), min(xs[-1] for xs, *_ in seeds)
+    first, last = common_range(seeds)
     if len(seeds) == 1 or first > last:  # There is nothing to average.
         for xs, raw, smoothed in seeds:
             if not np.array_equal(raw, smoothed):
@@ -227,6 +227,17 @@ def draw_curve(axis, label, seeds, scale, band, **style) -> None:
     label = f"{label} ({len(seeds)} runs, {BANDS[band]})"
     axis.fill_between(grid / scale, low, high, color=style["color"], alpha=0.2, lw=0)
     axis.plot(grid / scale, mean, label=label, **style)
+
+
+def common_range(seeds) -> tuple:
+    """Returns the first and the last x that all curves have; a larger first if none."""
+    return max(xs[0] for xs, *_ in seeds), min(xs[-1] for xs, *_ in seeds)
+
+
+def end_of(seeds) -> float:
+    """Returns the x at which the drawing of the curves of several seeds ends."""
+    first, last = common_range(seeds)
+    return last if first <= last else max(xs[-1] for xs, *_ in seeds)
 
 
 def find_band(ys, band):

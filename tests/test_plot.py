@@ -75,6 +75,7 @@ def test_mean_of_seeds_begins_where_all_have_begun():
     table("b.csv", "eprewmean,total_timesteps\n5,400\n7,500\n")
     figure = plot(["c=a.csv", "c=b.csv"], "curve.png")
     assert [xs for _, xs, _ in lines(figure)] == [[100, 300], [400, 500]]
+    assert figure.axes[0].get_xlim() == (0, 510)
     assert labels(figure) == ["c"]
 
 

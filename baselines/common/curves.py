@@ -50,9 +50,11 @@ def find_curves(logs, y=None):
     Args:
         logs, y: as in ``plot``.
     """
-    pairs = [pair for log in logs for pair in find_results(log)]
-    # A run that is given twice counts once.
-    found = {(label, os.path.realpath(x.dirname)): (label, x) for label, x in pairs}
+    found = {}
+    for log in logs:
+        for label, place, result in find_results(log):
+            # A run that is given twice counts once.
+            found.setdefault((label, os.path.realpath(place)), (label, result))
     found = list(found.values())
     drawn = [pair for pair in found if has_numbers(pair[1], y)]
     for _, result in found:
@@ -118,7 +120,10 @@ def commits_of(result) -> dict:
 
 
 def find_results(log) -> list:
-    """Returns (label or None, ``Result``) for each run at a ``[LABEL=]PATH``."""
+    """Returns (label or None, place, ``Result``) for each run at a ``[LABEL=]PATH``.
+
+    The place is the path of its folder or file.
+    """
     parts = os.fspath(log).split("=")
     for i in range(len(parts)):
         path = os.path.expanduser("=".join(parts[i:]))
@@ -126,14 +131,15 @@ def find_results(log) -> list:
             break
     else:
         raise UserFileError(f"there is no log in {log}: no such file or folder")
+    label = "=".join(parts[:i]) or None
     if os.path.isdir(path):
-        results = find_runs(path)
-    elif path.endswith(Monitor.EXT):
-        results = [plot_util.Result(monitor=read_monitors([path]), dirname=path)]
+        return [(label, result.dirname, result) for result in find_runs(path)]
+    if path.endswith(Monitor.EXT):
+        result = plot_util.Result(monitor=read_monitors([path]), dirname=path)
     else:
         name = path.removesuffix("/progress.csv").removesuffix(".csv")
-        results = [plot_util.Result(progress=read_table(path), dirname=name)]
-    return [("=".join(parts[:i]) or None, result) for result in results]
+        result = plot_util.Result(progress=read_table(path), dirname=name)
+    return [(label, path, result)]
 
 
 def find_runs(folder) -> list:
