@@ -18,7 +18,7 @@ import numpy as np
 from baselines import plot
 from baselines.common import cli, plot_util
 from baselines.common.amounts import duration
-from baselines.common.config import foreign_code, resume_flags
+from baselines.common.config import foreign_code
 from baselines.common.curves import (
     X_UNITS,
     commits_of,
@@ -296,11 +296,13 @@ def commands(run, config) -> list:
         return [plot_it]
     ranks = config.get("ranks", 1)
     launcher = ["mpiexec", "-n", str(ranks)] if ranks > 1 else []
-    resume = [*launcher, *python, "baselines.run", *resume_flags(folder, config)]
+    own = foreign_code(config)
+    resume = [*launcher, *python, "baselines.run", f"--resume={folder}", *own]
     checkpoints = list_manifests(os.path.join(folder, "checkpoints"))
     by_command = config.get("command", "") is not None
     if run.state == "stopped":
-        again = by_command and config["settings"].get("checkpoint_interval", True)
+        checkpoints = config.get("settings", {}).get("checkpoint_interval", True)
+        again = by_command and checkpoints
         return [*([("Start again", resume)] if again else []), plot_it]
     resumed = [("Resume", resume)]
     if run.state == "finished":
@@ -309,15 +311,13 @@ def commands(run, config) -> list:
         # If it was ended by stop_at, it would end again at once.
         if not checkpoints or has_update_left(config, run.num_timesteps):
             resumed = []
-    place, path = [folder], config["arguments"].get("save_path")
-    if not checkpoints and not find_run_files(folder, [MODEL_FILE]):
-        place = [path, f"--env={run.env}"] if path else []
-    words = dict.fromkeys([*place, *foreign_code(config)])
     watched = [
-        ("Evaluate", [*python, "baselines.evaluate", *words]),
-        ("Play", [*python, "baselines.play", *words]),
+        ("Evaluate", [*python, "baselines.evaluate", folder, *own]),
+        ("Play", [*python, "baselines.play", folder, *own]),
     ]
-    return [*(resumed if by_command else []), *(watched if place else []), plot_it]
+    if not checkpoints and not find_run_files(folder, [MODEL_FILE]):
+        watched = []  # The model was saved to another place.
+    return [*(resumed if by_command else []), *watched, plot_it]
 
 
 def main(argv=None):

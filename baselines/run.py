@@ -106,7 +106,9 @@ def train(settings):
             arguments["eval_env"] = stack.enter_context(make_eval_env(settings))
         model = settings.learn(seed=settings.seed, resume=settings.resume, **arguments)
         path = settings.save_path
-        if settings.training and (path is None or is_taken(path, settings)):
+        if settings.training and path is not None and is_taken(path, settings):
+            path = settings.save_path = settings.config["arguments"]["save_path"] = None
+        if settings.training and path is None:
             path = os.path.join(logger.get_dir(), MODEL_FILE)
         if path is not None:
             model.save(path)

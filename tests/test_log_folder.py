@@ -245,7 +245,10 @@ def test_resumed_run_writes_to_its_folder_alone(capsys):
     assert f"nothing will be written to {place}" in capsys.readouterr().out
     assert Path("outside").read_bytes() == b"precious"
     assert Path("log/model.safetensors").is_file()
-    run.main(["--resume=log", "--num_timesteps=600", "--save_path=outside"])
+    words = ["--resume=log", "--num_timesteps=600", "--save_path=outside"]
+    assert "there is a file outside already" in error_of(capsys, " ".join(words))
+    Path("outside").unlink()
+    run.main(words)
     assert Path("outside").read_bytes() != b"precious"
 
 

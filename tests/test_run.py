@@ -580,6 +580,6 @@ def test_model_of_another_program_is_not_replaced(capsys, monkeypatch):
 
 
 def test_run_that_ended_at_a_score_is_not_offered_to_train_longer(capsys):
-    words = [*CARTPOLE, "--num_timesteps=5000", "--log_path=log"]
+    words = [*CARTPOLE, "--num_timesteps=5000", "--log_path=log", "--seed=0"]
     run.main([*words, "--stop_at=5", "--checkpoint_interval=500"])
     assert "Train longer" not in capsys.readouterr().out

@@ -201,22 +201,13 @@ def resume_command(folder, config) -> str:
     """
     if config is None:
         return f"learn(..., resume={folder!r})"
-    # The interpreter with this package; "python" may be another one.
-    words = [sys.executable, "-m", "baselines.run", *resume_flags(folder, config)]
-    return launcher() + shlex.join(words)
-
-
-def resume_flags(folder, config) -> list:
-    """Returns the flags of the command that continues a run as it was started.
-
-    Args:
-        folder: its log folder.
-        config: what ``make_config`` returned.
-    """
     stored = config["settings"] | config["arguments"]
     paths = {name: path for name in WRITTEN if (path := stored.get(name)) is not None}
-    outside = [f"--{k}={x}" for k, x in paths.items() if not is_inside(x, folder)]
-    return [f"--resume={folder}", *foreign_code(config), *outside]
+    flags = [f"--resume={folder}", *foreign_code(config)]
+    flags += [f"--{k}={x}" for k, x in paths.items() if not is_inside(x, folder)]
+    # The interpreter with this package; "python" may be another one.
+    words = [sys.executable, "-m", "baselines.run", *flags]
+    return launcher() + shlex.join(words)
 
 
 def absolute(path) -> str:

@@ -83,6 +83,9 @@ def parse(argv) -> Settings:
     if unknown:
         raise cli.unknown_argument(unknown[0], [*OWN, *known])
     check_rewards(given, values, declared_arguments(settings.learn))
+    for name, argument in declared_arguments(settings.learn).items():
+        if arg.WrittenPath in argument.markers and values.get(name) is not None:
+            values[name] = absolute(values[name])
     values["load_path"] = settings.load_path
     values["overwrite"] = settings.overwrite
     values["total_timesteps"] = settings.num_timesteps

@@ -59,25 +59,37 @@ def parse_resume(given, words, argv) -> Settings:
     again, words = cli.read(known, words)
     again |= given
     preset = settings.learn.settings  # of an algorithm that was named
-    own = [name for name in parts if stored.get(name) != preset.get(name)]
-    check_named_again(config, again, argv, parts, trusted=[*{*parts} - {*own}])
-    moved, words = cli.read(files_read(declared, parts, stored), words)
-    settings.learn_arguments |= moved
-    config["settings"] |= moved
+    trusted = [name for name in parts if stored.get(name) == preset.get(name)]
+    check_named_again(config, again, argv, parts, trusted)
+    changing = find_changing(declared, parts, stored)
+    changed, words = cli.read(changing, words)
+    settings.learn_arguments |= changed
+    config["settings"] |= changed
     allowed = {"resume", "num_timesteps", "alg", "env", "save_path", *known}
     words = [*words, *(f"--{name}" for name in sorted(again.keys() - allowed))]
     if words:
+        names = ["num_timesteps", *sorted({"save_path", *paths, *changing})]
         raise UserValueError(
             f"{words[0].split('=')[0]} cannot be given with --resume, which takes all "
             f"settings from {os.path.join(folder, 'config.json')}; only "
-            "--num_timesteps, and paths of files that are read, may change"
+            f"{', '.join(f'--{name}' for name in names)} may change; --load_path="
+            f"{folder} starts a new run from its weights"
         )
     if "save_path" in again:
         check_save_path(again["save_path"], folder)
-        config["arguments"]["save_path"] = absolute(again["save_path"])
+        place = absolute(again["save_path"])
+        if place != stored.get("save_path") and os.path.lexists(place):
+            raise UserFileError(
+                f"there is a file {again['save_path']} already: give another "
+                "--save_path, or remove it"
+            )
+        config["arguments"]["save_path"] = place
     settings.save_path = path_to_write("save_path", stored, again)
+    if settings.save_path is None:
+        config["arguments"]["save_path"] = None
     for name in paths:
-        settings.learn_arguments[name] = path_to_write(name, stored, again)
+        path = path_to_write(name, stored, again)
+        settings.learn_arguments[name] = config["settings"][name] = path
     if list_manifests(os.path.join(os.path.expanduser(folder), "checkpoints")):
         settings.learn_arguments["load_path"] = None  # Older than the checkpoint.
     check_ranks(folder, config["ranks"])
@@ -119,8 +131,10 @@ def check_named_again(config, again, argv, names, trusted=()) -> None:
             )
 
 
-def files_read(declared, parts, stored) -> dict:
-    """Returns declarations of the files that a run reads, by name.
+def find_changing(declared, parts, stored) -> dict:
+    """Returns declarations of the settings that may change, by name.
+
+    These are files that are read, and what is marked by ``MayChange``.
 
     Args:
         declared: declarations of the arguments of ``learn()``.
@@ -131,7 +145,14 @@ def files_read(declared, parts, stored) -> dict:
     for name in parts:
         part = declared[name].marker(Part)
         found |= declared_arguments(part.find(stored.get(name, declared[name].default)))
-    return {k: x for k, x in (found | declared).items() if ReadPath in x.markers}
+    changing = {
+        name: argument
+        for name, argument in (found | declared).items()
+        if ReadPath in argument.markers
+        or (argument.may_change and WrittenPath not in argument.markers)
+    }
+    own = {*OWN, "total_timesteps"}  # of the command line, which has its own rules
+    return {k: x for k, x in cli.of_text(changing).items() if k not in own}
 
 
 def path_to_write(name, stored, again):
@@ -141,19 +162,10 @@ def path_to_write(name, stored, again):
         name: of the setting.
         stored: settings of the run, by name.
         again: settings on the command line, by name.
-
-    Raises:
-        UserFileError: if there is a file already that is not the run's own.
     """
     folder, path = again["resume"], stored.get(name)
     if name in again:
-        place = absolute(again[name])
-        if os.path.lexists(place) and (path is None or place != absolute(path)):
-            raise UserFileError(
-                f"there is a file {again[name]} already: give another --{name}, or "
-                "remove it"
-            )
-        return again[name]
+        return absolute(again[name])
     if path is None:
         return None
     if not isinstance(path, str) or "\0" in path:
