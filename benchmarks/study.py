@@ -228,7 +228,7 @@ def is_kept(study) -> bool:
 def finish(study, folder) -> None:
     """Copies a run to results/."""
     if is_kept(study):
-        print(f"{study.name} is in results/ already; this one is in {folder}")
+        print(f"{study.name} stays in {folder}, as results/ has what it is to have")
         return
     games = pack_monitors(folder)
     tables.add(folder, tables.RESULTS / study.name)
@@ -260,7 +260,7 @@ def describe(study, folder=None) -> str:
 
 
 def train_all(folder, patterns, jobs) -> None:
-    """Trains the runs that match the patterns and are not finished."""
+    """Trains the runs that match the patterns and are not kept, or named in full."""
     chosen = [
         study
         for study in RUNS.values()
@@ -270,7 +270,8 @@ def train_all(folder, patterns, jobs) -> None:
     if not chosen:
         raise UserValueError(
             f"nothing to train: no run matches {' '.join(patterns)}, or all are "
-            "finished or cut, see --list; name one in full to train it again"
+            "finished or cut, see --list; name one in full to train it again, in a new "
+            "folder"
         )
     shares = iter(shares_of_cores(jobs))
 

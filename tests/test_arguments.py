@@ -293,6 +293,9 @@ def test_words_that_are_nobodys_are_returned():
         # An algorithm without a lr.
         ("learning_rate", ["learning_rat"], "; did you mean 'learning_rat'?"),
         ("device", ["lr"], "; choose a GPU by the environment variable CUDA_VISIBLE"),
+        ("save_interval", ["eval_interval"], "; checkpoint_interval counts agent"),
+        ("n_envs", ["env"], "; in Python, make_vec_env(..., num_env=N) makes"),
+        ("n_envs", ["num_env"], "; it is called 'num_env' here"),
         ("nonsense", ["lr"], ""),
     ],
 )

@@ -59,6 +59,15 @@ def test_unknown_environment_without_a_similar_one_has_no_suggestion():
     assert "did you mean" not in str(error.value)
 
 
+def test_class_is_no_id():
+    class Mine(gym.Env):
+        pass
+
+    for make in make_env, make_vec_env:
+        with pytest.raises(UserTypeError, match=r"received Mine: register.*SubprocVec"):
+            make(Mine)
+
+
 def test_module_that_does_not_exist_is_named():
     with pytest.raises(UserValueError, match="'no_such_module'"):
         find_spec("no_such_module:Mine-v0")

@@ -39,7 +39,8 @@ class Monitor(gym.Wrapper):
     Args:
         env: the environment; rewards are recorded as it returns them.
         filename: path without ``.monitor.csv``, a folder to write ``monitor.csv`` in,
-            or None for no file. The file is created at the first reset.
+            or None for no file. The file is created at the first reset, or if that is
+            one of ``learn()``, at the first step.
         allow_early_resets: whether ``reset`` may be called between an episode's first
             step and its end. The unfinished episode is then not recorded.
         info_keywords: keys of the last step's info to record as well.
@@ -51,6 +52,17 @@ class Monitor(gym.Wrapper):
     """
 
     EXT = "monitor.csv"
+    begins_files = True  # whether a reset creates the file
+
+    @staticmethod
+    @contextlib.contextmanager
+    def without_files():
+        """Lets resets create no files inside a ``with`` block."""
+        Monitor.begins_files = False
+        try:
+            yield
+        finally:
+            Monitor.begins_files = True
 
     def __init__(self, env, filename, allow_early_resets=False, info_keywords=()):
         super().__init__(env)
@@ -76,13 +88,17 @@ class Monitor(gym.Wrapper):
         self.episode_return, self.episode_length = 0.0, 0
         self.needs_reset = False
         obs, info = self.env.reset(**kwargs)
-        if self.writer:
-            self.writer.open()
+        self._begin_file()
         return obs, info
+
+    def _begin_file(self):
+        if self.writer and Monitor.begins_files:
+            self.writer.open()
 
     def step(self, action):
         if self.needs_reset:
             raise RuntimeError("step() after the end of an episode; reset() first")
+        self._begin_file()  # The reset before may have been without files.
         obs, reward, terminated, truncated, info = self.env.step(action)
         self.episode_return += float(reward)
         self.episode_length += 1

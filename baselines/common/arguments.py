@@ -197,8 +197,8 @@ def run_arguments(
     resume: Annotated[
         Path | None,
         MayChange,
-        "log folder of an interrupted run to continue, bit for bit; all arguments but "
-        "total_timesteps have to be the same",
+        "log folder of an interrupted run to continue, bit for bit; besides "
+        "total_timesteps, only arguments that do not affect what is learned may differ",
     ] = None,
 ):
     """Declares arguments that every ``learn()`` takes and only ``Run`` uses."""

@@ -109,7 +109,11 @@ def check_arguments(fn, given, preset=MappingProxyType({})) -> Arguments:
             )
         declared = takes | declared
     complete = {name: argument.default for name, argument in declared.items()} | given
-    takers = [f"the {part.kind} {complete[x]!r}" for x, part in parts.items()]
+    takers = [
+        f"the {part.kind} {complete[x]!r}"
+        for x, part in parts.items()
+        if complete[x] is not REQUIRED
+    ]
     free = [x for x, function in functions.items() if takes_anything(function)]
     # Unknown names first: one may be another library's name for a missing argument.
     for name in complete:

@@ -79,9 +79,21 @@ OUR_NAMES = {
     "total_timesteps": "num_timesteps",  # on the command line
 }
 LOG_FORMATS = "choose what is logged by the environment variable OPENAI_LOG_FORMAT"
-OTHER_WAYS = {
+MADE_BEFORE = "in Python, make_vec_env(..., num_env=N) makes the environments"
+OTHER_WAYS = {  # where ``OUR_NAMES`` does not help
+    "batch_size": "on-policy algorithms train on the num_env x nsteps steps of an "
+    "update; ppo2 splits them into nminibatches",
     "device": "choose a GPU by the environment variable CUDA_VISIBLE_DEVICES; without "
     "one, the processor trains",
+    "log_path": "in Python, call logger.configure(FOLDER) before learn()",
+    "n_envs": MADE_BEFORE,
+    "nb_epochs": "give the length of training in agent steps",
+    "num_env": MADE_BEFORE,
+    "param_noise": "noisy=True has noisy networks instead",
+    "policy_kwargs": "give the arguments of the network by themselves, such as "
+    "num_layers=2",
+    "save_interval": "checkpoint_interval counts agent steps, and saves what --resume "
+    "needs",
     "tensorboard_log": f"{LOG_FORMATS}, such as stdout,log,csv,tensorboard",
     "track": f"{LOG_FORMATS}, such as stdout,log,csv,wandb",
     "verbose": "choose what is printed by the environment variable OPENAI_LOG_FORMAT",

@@ -141,6 +141,11 @@ class Evaluation:
         model.check_spaces(self.env)
         self.env.reset()  # Without a reset it has no state for checkpoints.
         self.model, self.folder = model, folder
+        if folder is None:
+            logger.warn(
+                "the best model of evaluations is not kept, as there is no log folder: "
+                "call logger.configure(FOLDER) first"
+            )
 
     def score_at(self, num_timesteps):
         """Returns the mean return after so many agent steps; None if not evaluated."""

@@ -229,13 +229,14 @@ def find_env(path, env=None) -> TrainedEnv:
     settings = config.get("arguments", {})
     if env is None and settings["env"] is None:
         raise UserFileError(
-            f"{folder}/config.json names no environment, as Python made it; give --env"
+            f"{folder}/config.json names no environment, as Python made one without an "
+            "id; register it in a module, and give --env=MODULE:ID"
         )
     if env is None and ":" in settings["env"]:
         raise foreign(path, "env", config["settings"] | settings)
     spec = find_spec(env or settings["env"])
     kwargs = config.get("described", {}).get("env_kwargs")
-    if env is None and kwargs not in (None, describe_kwargs(spec)):
+    if env is None and isinstance(kwargs, dict) and kwargs != describe_kwargs(spec):
         named = ", ".join(f"{name}={value}" for name, value in kwargs.items())
         raise UserValueError(
             f"{path} was trained in {spec.id} made with {named}, which is not how it "

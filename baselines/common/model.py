@@ -131,8 +131,8 @@ class Model:
         if isinstance(obs, (dict, tuple)):
             raise UserTypeError(
                 f"predict() takes an array, received a {type(obs).__name__}; reset() "
-                "of an environment returns (obs, info), and observations that are "
-                "dicts or tuples have to be flattened as for training"
+                "returns (obs, info); an environment whose observations are dicts or "
+                "tuples has to be in gymnasium.wrappers.FlattenObservation"
             )
         obs = np.asarray(obs)
         one = obs.ndim == len(self.observation_space.shape)
@@ -312,8 +312,8 @@ def make_scaling(space):
         )
     raise UserTypeError(
         f"the observation space {type(space).__name__} is not supported; it has to be "
-        "a Box, Discrete or a vector of MultiDiscrete (a Dict or Tuple of these "
-        "becomes a Box if it is the observation of a gymnasium.Env)"
+        "a Box, Discrete or a vector of MultiDiscrete (for a Dict or Tuple of these, "
+        "wrap each environment in gymnasium.wrappers.FlattenObservation)"
     )
 
 

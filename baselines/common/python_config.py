@@ -45,9 +45,12 @@ def config_of_call(run, resumed=None) -> dict:
 
 
 def describe_kwargs(spec) -> dict:
-    """Returns the arguments that an environment is made with, as text, by name."""
-    kwargs = spec.kwargs.items()
-    return {name: describe(x) for name, x in kwargs if name != "render_mode"}
+    """Returns the arguments that an environment is made with, as text, by name.
+
+    It leaves out how it is drawn, and what ``make_atari`` and ``make_retro`` add.
+    """
+    left_out = "render_mode", "obs_type", "use_restricted_actions"
+    return {k: describe(x) for k, x in spec.kwargs.items() if k not in left_out}
 
 
 def describe(value) -> str:

@@ -218,7 +218,7 @@ class Run:
             mpi.wait()  # until all ranks have looked
             self.clock.begin()
             logger.begin_again()
-            logger.describe(lambda: config_of_call(self, folder))
+            logger.describe(lambda: config_of_call(self))
             mpi.wait()  # until rank 0 has removed the monitor files
             logger.log(f"{folder} has no checkpoint yet: starting from its beginning")
             return

@@ -79,7 +79,7 @@ def make_env(
         UserValueError: if arguments do not suit the environment, or its own code
             raises; the message then has file and line.
     """
-    spec = find_spec(env_id) if isinstance(env_id, str) else env_id
+    spec = as_spec(env_id)
     env_type = env_type or find_env_type(spec)
     if wrapper_kwargs and env_type not in ("atari", "retro"):
         raise UserValueError(
@@ -159,6 +159,20 @@ def make_env(
     return TerminalFrame(env) if drawn else env
 
 
+def as_spec(env_id):
+    """Returns the Gymnasium spec of an id; a spec itself is returned unchanged."""
+    if isinstance(env_id, str):
+        return find_spec(env_id)
+    if isinstance(env_id, type) or not hasattr(env_id, "entry_point"):
+        named = env_id if isinstance(env_id, type) else type(env_id)
+        raise UserTypeError(
+            f"env_id has to be an id or a Gymnasium spec, received {named.__name__}: "
+            "register the environment, or give functions that make it to "
+            "SubprocVecEnv([...])"
+        )
+    return env_id
+
+
 def check_drawing(env, spec) -> None:
     """Raises UserValueError if MuJoCo cannot draw an environment."""
     try:
@@ -214,7 +228,7 @@ def make_vec_env(
         UserValueError: if retro games would have to share a worker, or that many
             environments do not fit into memory.
     """
-    spec = find_spec(env_id) if isinstance(env_id, str) else env_id
+    spec = as_spec(env_id)
     env_type = env_type or find_env_type(spec)
     size = num_env * ENV_BYTES.get(env_type, 10_000)
     check_memory(f"a set of {num_env:,} environments", size, "num_env")
@@ -305,10 +319,8 @@ def as_vec_env(env, seed=None) -> VecEnv:
     if isinstance(env, gym.Env):
         recorded = has_wrapper(env, Recorder)
         env = flatten_observations(env if recorded else CheckedEnv(env))
-        inner = env
-        while has_wrapper(inner, Monitor):
-            inner = inner.env
-        inner.reset(seed=seed)  # A Monitor would begin its file before the run begins.
+        with Monitor.without_files():  # They begin when the run does.
+            env.reset(seed=seed)
         venv = DummyVecEnv([lambda: env])
         venv.spec = env.spec
         # A Monitor inside records more: raw rewards, and full games of several lives.
