@@ -78,6 +78,29 @@ def import_learn(name):
     return importlib.import_module(find_algorithm(name)).learn
 
 
+@contextlib.contextmanager
+def new_logger():
+    """Logs to the terminal, whatever was configured before, and puts that back."""
+    before, logger.current = logger.current, logger.Logger(None, ["stdout"])
+    try:
+        yield
+    finally:
+        logger.current.close()
+        logger.current = before
+
+
+@pytest.fixture(scope="module", autouse=True)
+def logger_of_module():
+    with new_logger():
+        yield
+
+
+@pytest.fixture(autouse=True)
+def logger_of_test():
+    with new_logger():
+        yield
+
+
 @pytest.fixture(scope="module")
 def learn(alg):
     return import_learn(alg)

@@ -16,11 +16,13 @@ import keras
 import numpy as np
 from gymnasium import spaces
 from keras import ops
+from test_evaluation import Returns, Sure
 from test_normalize import Scripted
 
 from baselines import a2c, acer, ddpg, logger, ppo2, run, sac, trpo
 from baselines.common import mpi
 from baselines.common.envs import make_vec_env
+from baselines.common.evaluation import Evaluation
 from baselines.common.models import mlp
 from baselines.common.optimizers import Adam
 from baselines.common.policies import Policy
@@ -30,6 +32,7 @@ from baselines.common.saving.checkpoints import list_manifests
 from baselines.common.trust_region import make_trust_region_update
 from baselines.common.updates import Step, check_equal, make_update
 from baselines.common.vec_env import VecNormalize
+from baselines.trpo.trpo import standardize
 
 
 def collectives():
@@ -249,6 +252,17 @@ def trust_region_step_is_that_of_one_rank_with_all_samples():
         np.testing.assert_allclose(a, b, atol=1e-4)
 
 
+def evaluations_and_advantages_are_of_all_ranks():
+    evaluation = Evaluation(Returns([1, 3] if mpi.rank == 0 else [3, 7]), 100, 2)
+    evaluation.start(Sure(), None)
+    evaluation.run(100)
+    assert evaluation.mean == 3.5
+    # 1, 3, 3 and 5 over both ranks.
+    advantages = standardize(np.float32([[1 + 2 * mpi.rank], [3 + 2 * mpi.rank]]))
+    expected = np.sqrt(2) * np.array([[-1, 0], [0, 1]][mpi.rank])
+    np.testing.assert_allclose(advantages.ravel(), expected, atol=1e-6)
+
+
 CHECKS = [
     collectives,
     statistics_are_those_of_all_ranks,
@@ -258,6 +272,7 @@ CHECKS = [
     trust_region_step_is_that_of_one_rank_with_all_samples,
     off_policy_variables_are_equal_and_steps_are_counted_over_the_ranks,
     replays_are_as_many_on_all_ranks,
+    evaluations_and_advantages_are_of_all_ranks,
 ]
 
 

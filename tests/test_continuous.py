@@ -15,6 +15,7 @@ from baselines.common.envs import make_vec_env
 from baselines.common.errors import UserTypeError, UserValueError
 from baselines.common.evaluation import evaluate
 from baselines.common.off_policy import check_returns, return_limits
+from baselines.common.replay_buffer import Transitions
 from baselines.common.saving.states import DamagedState
 from baselines.common.vec_env import DummyVecEnv
 from baselines.ddpg.ddpg import ddpg_targets
@@ -152,7 +153,9 @@ def test_a_penalty_shrinks_actions():
             action_l2=penalty,
         )
         middle, half_width = np.float32([0, 2]), np.float32([1, 4])
-        actions = keras.ops.convert_to_numpy(model.distribution.mode(model.policy(obs)))
+        actions = keras.ops.convert_to_numpy(
+            model.distribution.mode(model.policy(obs))
+        )
         sizes.append(np.abs((actions - middle) / half_width).mean())
     assert sizes[1] < 0.1 < sizes[0]
 
@@ -356,3 +359,78 @@ def test_pendulum_better_than_minus_200(alg, seed):
     model = learn(env, **settings)
     results = evaluate(model, env, episodes=100, deterministic=True)
     assert np.mean([result["r"] for result in results]) > -200
+
+
+@pytest.fixture(scope="module", params=[ddpg, td3, sac], ids=["ddpg", "td3", "sac"])
+def updated(request):
+    """(algorithm, local names of its learn() after one update, weights before it)."""
+    alg, names = request.param, {}
+    settings = dict(
+        seed=0, learning_starts=8, batch_size=2, gamma=0.7, n_step=3, tau=0.25
+    )
+    if alg is ddpg:
+        settings |= dict(nb_rollout_steps=1, nb_train_steps=1, critic_l2_reg=0.0)
+    if alg is sac:
+        settings |= dict(ent_coef=1e-9)
+
+    def callback(now, _):
+        names.update(now)
+        return int(now["critic_optimizer"].iterations) > 0
+
+    with logger.scoped_configure(None, []):
+        env = Pushed(truncate_after=4)
+        untrained = alg.learn(env, "mlp", total_timesteps=0, **settings)
+        alg.learn(env, "mlp", total_timesteps=40, callback=callback, **settings)
+    return alg, names, list(map(keras.ops.convert_to_numpy, untrained.critic_variables))
+
+
+def test_target_networks_follow_by_tau(updated):
+    _, names, before = updated
+    moved = 0.0
+    for old, model, target in zip(
+        before,
+        names["model"].critic_variables,
+        names["target"].critic_variables,
+        strict=True,
+    ):
+        change = keras.ops.convert_to_numpy(model) - old
+        np.testing.assert_allclose(target, old + 0.25 * change, atol=1e-7)
+        moved = max(moved, np.abs(change).max())
+    assert moved > 1e-5
+
+
+def test_memory_has_gamma_and_n_step(updated):
+    memory = updated[1]["memory"]
+    assert (memory.gamma, memory.n_step) == (0.7, 3)
+
+
+def set_values(critics, *values):
+    """Makes each critic return one value, whatever the observation and the action."""
+    for critic, value in zip(critics, values):
+        critic.value.kernel.assign(np.zeros(critic.value.kernel.shape))
+        critic.value.bias.assign([value])
+
+
+def test_losses_use_the_target_critics_and_the_weights(updated):
+    alg, names, _ = updated
+    set_values(names["target"].critics, 10, 20)
+    set_values(names["model"].critics, 2, 3)
+    obs, half = np.float32([[1], [2]]), np.float32([0.5, 0.5])
+    actions, weights = np.float32([[0, 2], [0, 2]]), np.float32([1, 0.5])
+    batch = Transitions(obs, actions, 2 * half, obs, half, weights, np.zeros(2, int))
+    critic_loss, policy_loss = names["critic_loss"], names["policy_loss"]
+    if alg is ddpg:
+        slices = (batch,)
+    elif alg is td3:
+        several = Transitions(*(x[None] for x in batch))
+        slices = (several, np.zeros((1, 2, 2), np.float32))
+    else:
+        slices = (batch, np.zeros((2, 2, 2), np.float32))
+    slices = slices if alg is ddpg else (slices,)
+    loss = critic_loss(*([0] if alg is td3 else []), *slices)[0]
+    # The target is 1 + 10 / 2 = 6, so errors are -4 and -3; weights are 1 and 1/2.
+    one, other = (16 + 8) / 2, (9 + 4.5) / 2
+    expected = {ddpg: one, td3: one + other, sac: (one + other) / 2}
+    assert float(loss) == pytest.approx(expected[alg], rel=1e-5)
+    metrics = policy_loss(*slices)[1]
+    assert float(metrics["policy_loss"]) == pytest.approx(-2, rel=1e-5)

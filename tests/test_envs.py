@@ -15,7 +15,7 @@ from baselines.common.envs import (
     make_env,
     make_vec_env,
 )
-from baselines.common.envs.make import use_workers
+from baselines.common.envs.make import build_env, use_workers
 from baselines.common.envs.spaces import is_image
 from baselines.common.errors import UserError, UserTypeError, UserValueError
 from baselines.common.vec_env import DummyVecEnv, VecMonitor
@@ -57,6 +57,15 @@ def test_unknown_environment_without_a_similar_one_has_no_suggestion():
         find_spec("qqqqqqqqqqqq")
     assert "'qqqqqqqqqqqq'" in str(error.value)
     assert "did you mean" not in str(error.value)
+
+
+def test_rewards_are_normalised_where_a_run_is_to():
+    spec = find_spec("toy_envs:CounterByName-v0")
+    with build_env(spec, "classic_control", normalize_rewards=True, num_env=2) as env:
+        env.reset()
+        env.step([0, 0])
+        # Returns are 1, 1, then twice 2 + 0.99: a deviation of 0.995.
+        np.testing.assert_allclose(env.step([0, 0])[1], 2 / 0.995, rtol=1e-6)
 
 
 def test_class_is_no_id():

@@ -4,6 +4,7 @@ import collections
 import copy
 import json
 import os
+import signal
 import struct
 
 import gymnasium as gym
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 import baselines
+from baselines.common import replay_buffer
 from baselines.common.checked_arguments import NOT_IN_FILE
 from baselines.common.errors import UserFileError, UserValueError
 from baselines.common.saving.files import replace_file
@@ -31,7 +33,13 @@ NEWEST = "000000000400"
 
 @pytest.fixture(scope="module")
 def targets(tmp_path_factory):
-    return dict(zip(fuzz.RUNS, fuzz.make_targets(tmp_path_factory.mktemp("fuzz"))))
+    handler = signal.getsignal(signal.SIGALRM)
+    with pytest.MonkeyPatch.context() as patch:
+        # Both are set for good, as benchmarks/fuzz.py is a program.
+        patch.setattr(replay_buffer, "SEGMENT_SIZE", replay_buffer.SEGMENT_SIZE)
+        folder = tmp_path_factory.mktemp("fuzz")
+        yield dict(zip(fuzz.RUNS, fuzz.make_targets(folder)))
+    signal.signal(signal.SIGALRM, handler)
 
 
 @pytest.fixture
@@ -91,7 +99,7 @@ REFUSED_STATES = {
         "its runner cannot be restored",
     ),
     "another environment's generator": (
-        lambda s: s["runner"]["env"]["venv"][0][0].update(generator={}),
+        lambda s: s["runner"]["env"]["venv"]["envs"][0][0].update(generator={}),
         "its runner cannot be restored",
     ),
     "a list for weights": (
@@ -315,7 +323,7 @@ def test_json_beyond_the_limits(text):
 )
 def test_forged_episode_gives_one_line_from_a_worker(change, played):
     state = copy.deepcopy(played)
-    state[0][0] |= change
+    state["envs"][0][0] |= change
     with SubprocVecEnv([make_cartpole]) as env, pytest.raises(DamagedState) as error:
         env.set_state(state)
     assert "\n" not in str(error.value)

@@ -1,10 +1,11 @@
-"""What a2c, ppo1 and ppo2 do beside what all algorithms promise."""
+"""What on-policy algorithms do beside what all algorithms promise."""
 
 import numpy as np
 import pytest
 from test_algorithms import read_rows
+from toy_envs import CounterEnv
 
-from baselines import a2c, logger, ppo1, ppo2
+from baselines import a2c, acer, acktr, logger, ppo1, ppo2, trpo
 from baselines.common.envs import make_env
 from baselines.common.errors import UserValueError
 from baselines.common.policies import Policy
@@ -171,3 +172,91 @@ def test_training_sees_what_acting_saw(network):
         neglogps = np.asarray(policy.distribution.neglogp(params, actions))
         neglogps = neglogps.reshape(40, 3)
         np.testing.assert_allclose(neglogps, rollout.neglogps, atol=1e-5)
+
+
+def local_names(learn, **settings):
+    """The variables of learn() after an update of 3 steps with rewards 1, 2 and 3."""
+    names = {}
+    learn(
+        CounterEnv(),
+        "mlp",
+        seed=0,
+        gamma=0.5,
+        total_timesteps=3,
+        callback=lambda now, _: names.update(now),
+        **settings,
+    )
+    return names
+
+
+@pytest.mark.parametrize(
+    ("learn", "settings"),
+    [
+        (ppo2.learn, dict(nsteps=3, nminibatches=1)),
+        (trpo.learn, dict(timesteps_per_batch=3)),
+    ],
+    ids=["ppo2", "trpo"],
+)
+def test_gamma_and_lambda_are_those_of_the_advantages(learn, settings):
+    names = local_names(learn, lam=0.25, **settings)
+    rollout = names["rollout"]
+    next_values = 0.5 * rollout.next_values[:, 0]
+    a, b, c = np.array([1, 2, 3]) + next_values - rollout.values[:, 0]
+    expected = [a + b / 8 + c / 64, b + c / 8, c]  # gamma * lam is 1 / 8
+    np.testing.assert_allclose(names["advantages"][:, 0], expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("learn", [a2c.learn, acktr.learn], ids=["a2c", "acktr"])
+def test_gamma_is_that_of_the_returns(learn):
+    names = local_names(learn, nsteps=3)
+    last = names["rollout"].next_values[-1, 0]
+    expected = [2.75 + last / 8, 3.5 + last / 4, 3 + last / 2]
+    np.testing.assert_allclose(names["returns"][:, 0], expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("learn", "schedules", "expected"),
+    [
+        (ppo2.learn, ["lr", "cliprange"], [0, 0.25, 0.5, 0.75]),
+        (acer.learn, ["lr"], [0, 0.25, 0.5, 0.75]),
+        (acktr.learn, ["lr"], [3 / 16, 7 / 16, 11 / 16, 15 / 16]),
+    ],
+    ids=["ppo2", "acer", "acktr"],
+)
+def test_schedules_follow_training(learn, schedules, expected):
+    asked, rates = {name: [] for name in schedules}, []
+
+    def falling(name):
+        return lambda done: asked[name].append(done) or 0.1 * (1 - done)
+
+    def callback(names, _):
+        if learn is not acktr.learn:  # whose optimiser is not Keras'
+            rates.append(float(names["optimizer"].learning_rate))
+
+    settings = dict(nminibatches=1) if learn is ppo2.learn else {}
+    settings |= {name: falling(name) for name in schedules}
+    learn(
+        CounterEnv(),
+        "mlp",
+        seed=0,
+        nsteps=4,
+        total_timesteps=16,
+        callback=callback,
+        **settings,
+    )
+    assert all(found == expected for found in asked.values())
+    assert rates == pytest.approx([0.1 * (1 - x) for x in expected][: len(rates)])
+
+
+@pytest.mark.parametrize(
+    ("learn", "settings"),
+    [
+        (a2c.learn, dict(nsteps=3)),
+        (ppo2.learn, dict(nsteps=3, nminibatches=1)),
+        (acer.learn, dict(nsteps=3)),
+    ],
+    ids=["a2c", "ppo2", "acer"],
+)
+def test_norm_of_the_gradient_is_limited(learn, settings):
+    optimizer = local_names(learn, max_grad_norm=0.75, **settings)["optimizer"]
+    assert optimizer.global_clipnorm == 0.75

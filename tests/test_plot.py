@@ -102,7 +102,7 @@ def test_bands():
     figure = plot(["logs"], "curve.png", band="ci95")
     assert labels(figure) == ["dqn (5 runs, 95 % confidence)"]
     # Of 5 ** 5 equally likely resamples, the outer 2.5 % have means up to 1.8.
-    assert bounds(figure) == pytest.approx((1.8, 4.2), abs=0.21)
+    assert bounds(figure) == pytest.approx((1.8, 4.2), abs=0.01)
     assert lines(figure)[0][2][0] == pytest.approx(3)
 
 

@@ -269,6 +269,8 @@ def test_prioritized_frequencies_and_weights():
     weights = {int(i): w for i, w in zip(batch.indices[0], batch.weights[0])}
     for i in range(4):
         assert weights[i] == pytest.approx((expected[i] / expected[0]) ** -0.4024, 1e-4)
+    # The largest of each batch is 1, also without the rarest.
+    assert (buffer.sample(50, 4).weights.max(axis=1) == 1).all()
 
 
 def test_new_transitions_have_the_largest_priority():

@@ -179,6 +179,14 @@ def test_run_that_cannot_begin_again_has_no_command_for_it(settings):
     assert [name for name, _ in commands(describe_run(result), config)] == ["Plot"]
 
 
+def test_config_without_settings_is_enough_for_commands():
+    write_log(Path("log"), [1.0], num_timesteps=1000)
+    (result,) = find_runs("log")
+    del result.metadata["settings"]
+    found = commands(describe_run(result), result.metadata)
+    assert [name for name, _ in found] == ["Start again", "Plot"]
+
+
 def test_runs_side_by_side():
     write_log(Path("logs/a"), [1.0, 3.0], lr=0.1, gamma=0.9, num_timesteps=1000)
     write_log(Path("logs/b"), [4.0], lr=0.2, gamma=0.9, num_timesteps=1000, seed=1)

@@ -292,6 +292,8 @@ gym.register("Parts-v0", entry_point=Parts)
 
 def test_interrupted_run_with_observations_in_parts_goes_on():
     arguments = CARTPOLE.replace("CartPole-v1", "Parts-v0")
+    # So that they need no workers.
+    arguments += " --env_type=classic_control"
     check_exact_resume(arguments, 77)
 
 
@@ -621,8 +623,9 @@ def test_run_without_a_checkpoint(capsys, whole):
 
 
 def test_run_without_a_checkpoint_but_with_a_best_model():
+    arguments = CARTPOLE.replace("=3000", "=90") + " --eval_episodes=1"
     with killed_after(4):
-        run.main(f"{CARTPOLE} --eval_interval=30 --log_path=cut".split())
+        run.main(f"{arguments} --eval_interval=30 --log_path=cut".split())
     assert Path("cut/best_model.safetensors").exists()
     run.main(["--resume=cut"])
     assert Path("cut/model.safetensors").exists()

@@ -4,9 +4,11 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium import spaces
+from toy_envs import CounterEnv
 
+from baselines.common.policies import Policy
 from baselines.common.returns import n_step
-from baselines.common.runners import Runner
+from baselines.common.runners import Runner, minibatch
 from baselines.common.vec_env import DummyVecEnv
 
 
@@ -98,3 +100,25 @@ def test_returns_of_a_rollout(runner):
     # or the value 103 in its place; then a first step and the value 101.
     expected = [[164, 30, 133], [164, 30, 133], [154, 20, 123], [134, 101, 101]]
     np.testing.assert_array_equal(returns, expected)
+
+
+def test_values_of_recurrent_networks_are_bootstrapped_from_their_state():
+    env = DummyVecEnv([lambda: CounterEnv(truncate_after=5), CounterEnv])
+    policy = Policy(env.observation_space, env.action_space, "lstm", seed=0)
+    runner = Runner(env, policy, 4)
+    first, second = runner.run(), runner.run()
+    np.testing.assert_allclose(first.next_values[-1], second.values[0], rtol=1e-5)
+    # A time limit of 5 ends an episode in the first step of the second rollout.
+    obs = np.arange(6, dtype=np.float32).reshape(6, 1, 1)
+    state, masks = np.zeros((1, 256), np.float32), np.zeros((6, 1), bool)
+    _, values = policy(obs, state, masks)
+    np.testing.assert_allclose(second.next_values[0, 0], float(values[-1]), rtol=1e-4)
+
+
+def test_minibatches_have_the_states_of_their_environments():
+    x = np.arange(6).reshape(2, 3)  # [T, N]
+    states, part = minibatch(np.array([2, 0]), np.float32([[1], [2], [3]]), x)
+    assert np.asarray(states).tolist() == [[3], [1]]
+    assert np.asarray(part).tolist() == [[2, 0], [5, 3]]
+    states, part = minibatch(np.array([4, 0]), None, x)
+    assert states is None and np.asarray(part).tolist() == [[4, 0]]

@@ -68,7 +68,10 @@ def test_every_algorithm_is_measured(alg, small, env_id, capsys):
         ("dqn", ["--buffer_size=2500", "--learning_starts=200"], 1 + 64 / 4),
     ],
 )
-def test_each_frame_is_uploaded_once_as_uint8(alg_name, others, stacks, tmp_path):
+def test_each_frame_is_uploaded_once_as_uint8(
+    alg_name, others, stacks, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("baselines.common.mpi.available_cores", lambda: 2)
     argv = [f"--alg={alg_name}", "--env=PongNoFrameskip-v4", "--num_env=2", *others]
     argv += ["--network=cnn_small"]
     with (
