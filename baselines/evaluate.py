@@ -48,7 +48,7 @@ def evaluate_run(
         rate = found.get("success_rate")
         successes = "" if rate is None else f", success rate {rate:g}"
         print(
-            f"{trained_env.spec.id}: mean score {found['mean']:g} (deviation "
+            f"{trained_env.spec.id}: mean score {found['mean']:g} (standard deviation "
             f"{found['std']:.3g}, {found['min']:g} to {found['max']:g}) of "
             f"{found['episodes']} episodes, mean length {found['mean_length']:g} "
             f"agent steps{successes}"

@@ -204,7 +204,13 @@ def table_of_tasks(patterns, published, results) -> str:
         row.append(", ".join(filter(None, map(last_evaluation, folders))))
         task = env.rpartition("-")[0]
         rows.append([*row, *(means.get(task, "") for means in sources.values())])
-    header = ["Task", "Seeds", "Mean ± std of episodes", "Of each seed", "Best actions"]
+    header = [
+        "Task",
+        "Seeds",
+        "Mean ± std of episodes",
+        "Of each seed",
+        "Deterministic",
+    ]
     if not any(row[4] for row in rows):
         for row in [header, *rows]:
             del row[4]

@@ -153,9 +153,7 @@ def test_a_penalty_shrinks_actions():
             action_l2=penalty,
         )
         middle, half_width = np.float32([0, 2]), np.float32([1, 4])
-        actions = keras.ops.convert_to_numpy(
-            model.distribution.mode(model.policy(obs))
-        )
+        actions = keras.ops.convert_to_numpy(model.distribution.mode(model.policy(obs)))
         sizes.append(np.abs((actions - middle) / half_width).mean())
     assert sizes[1] < 0.1 < sizes[0]
 

@@ -310,7 +310,9 @@ def test_evaluate_prints_scores(trained, capsys):
     argv = [str(trained), "--episodes=5", "--seed=3", "--deterministic"]
     found = cli.command(evaluate.evaluate_run, argv)
     out = capsys.readouterr().out
-    assert out.startswith(f"CartPole-v1: mean score {found['mean']:g} (deviation ")
+    assert out.startswith(
+        f"CartPole-v1: mean score {found['mean']:g} (standard deviation "
+    )
     assert out.endswith(
         f"of 5 episodes, mean length {found['mean_length']:g} agent steps\n"
     )
