@@ -8,7 +8,8 @@ from test_algorithms import read_rows
 from toy_envs import CounterEnv
 
 from baselines import logger, run
-from baselines.common.errors import UserValueError
+from baselines.common.envs import make_env
+from baselines.common.errors import UserFileError, UserValueError
 from baselines.common.evaluation import Evaluation, evaluate, write_actions
 from baselines.common.parsing import parse
 from baselines.common.saving.checkpoints import list_manifests
@@ -230,6 +231,28 @@ def test_evaluations_do_not_play_the_episodes_trained_on(quiet):
     settings = dict(network="mlp", seed=3, total_timesteps=5)
     import_learn("a2c")(env=env, eval_env=eval_env, eval_interval=5, **settings)
     assert env.seed == 3 and eval_env.seed == 5003
+
+
+def test_files_of_evaluations_begin_once_a_run_may(tmp_path):
+    folder = str(tmp_path / "log")
+
+    def train(**given):
+        with logger.scoped_configure(folder, []):
+            import_learn("a2c")(
+                env=gym.make("CartPole-v1"),
+                network="mlp",
+                eval_env=make_env("CartPole-v1", monitor_file=f"{folder}/eval"),
+                eval_interval=5,
+                eval_episodes=1,
+                seed=0,
+                **given,
+            )
+
+    train(total_timesteps=10)
+    with pytest.raises(UserFileError, match="continue it with"):
+        train(total_timesteps=10)
+    train(total_timesteps=15, resume=folder)
+    train(total_timesteps=10, overwrite=True)
 
 
 def test_training_stops_at_a_score(tmp_path):

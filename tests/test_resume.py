@@ -259,6 +259,15 @@ def test_run_that_ended_at_a_score_trains_no_further(evaluated):
     assert results("log")[2] != ended[2]  # It has trained for longer.
 
 
+def test_what_does_not_affect_learning_may_change(whole):
+    cut_run(updates=130)
+    run.main(["--resume=cut", "--log_interval=50", "--checkpoint_interval=1000"])
+    assert results("cut")[1:] == results(whole)[1:]
+    assert len(results("cut")[0]) < len(results(whole)[0])
+    run.main(["--resume=cut", "--num_timesteps=6000", "--stop_at=1"])
+    assert "training ends, as stop_at is 1" in Path("cut/log.txt").read_text()
+
+
 def segments_in(folder):
     names = {path.name for path in Path(folder, "checkpoints").glob("memory-*")}
     return {name for name in names if name.endswith(".safetensors")}
@@ -560,7 +569,11 @@ def test_what_does_not_fit_is_refused_and_nothing_is_cut(capsys):
     cut_run(updates=130)
     kept = Path("cut/progress.csv").read_bytes()
     assert "no run to resume in nowhere" in error_of(capsys, "--resume=nowhere")
-    assert "--lr cannot be given" in error_of(capsys, "--resume=cut --lr=1")
+    for flag in "--lr=1", "--eval_interval=100":
+        name = flag.partition("=")[0]
+        assert f"{name} cannot be given" in error_of(capsys, f"--resume=cut {flag}")
+    error = error_of(capsys, "--resume=cut --checkpoint_interval=-1")
+    assert "checkpoint_interval has to be at least 0" in error
     error = error_of(capsys, "--resume=cut --env=Acrobot-v1")
     assert "its env is CartPole-v1, not Acrobot-v1" in error
     edit_config(num_env=4)
@@ -612,7 +625,9 @@ def test_fewer_steps_than_are_done_are_refused(capsys):
 def test_run_without_a_checkpoint(capsys, whole):
     none = CARTPOLE.replace("--checkpoint_interval=500", "--checkpoint_interval=0")
     run.main(f"{none} --log_path=none".split())
-    assert "run without checkpoints" in error_of(capsys, "--resume=none")
+    for interval in "", " --checkpoint_interval=100000":
+        error = error_of(capsys, f"--resume=none{interval}")
+        assert "run without checkpoints" in error
     with killed_after(3):
         run.main(f"{CARTPOLE} --log_path=cut".split())
     run.main(["--resume=cut"])

@@ -40,7 +40,7 @@ class Monitor(gym.Wrapper):
         env: the environment; rewards are recorded as it returns them.
         filename: path without ``.monitor.csv``, a folder to write ``monitor.csv`` in,
             or None for no file. The file is created at the first reset, or if that is
-            one of ``learn()``, at the first step.
+            made by ``learn()``, when training begins.
         allow_early_resets: whether ``reset`` may be called between an episode's first
             step and its end. The unfinished episode is then not recorded.
         info_keywords: keys of the last step's info to record as well.

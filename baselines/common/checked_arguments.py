@@ -109,26 +109,26 @@ def check_arguments(fn, given, preset=MappingProxyType({})) -> Arguments:
             )
         declared = takes | declared
     complete = {name: argument.default for name, argument in declared.items()} | given
-    takers = [
-        f"the {part.kind} {complete[x]!r}"
+    takers = {
+        x: f"the {part.kind} {complete[x]!r}"
         for x, part in parts.items()
         if complete[x] is not REQUIRED
-    ]
+    }
     free = [x for x, function in functions.items() if takes_anything(function)]
     # Unknown names first: one may be another library's name for a missing argument.
     for name in complete:
         if name not in declared and not free:
+            named = " nor ".join([f"{fn.__name__}()", *takers.values()])
             raise UserTypeError(
-                f"neither {' nor '.join([f'{fn.__name__}()', *takers])} has an "
-                f"argument {name!r}{suggest_name(name, declared)}"
+                f"neither {named} has an argument {name!r}{suggest_name(name, declared)}"
             )
     for name, value in complete.items():
         if name not in declared:
             continue
         if value is REQUIRED:
             owner = f"{fn.__name__}()"
-            for taker, function in zip(takers, functions.values()):
-                if name in declared_arguments(function):
+            for part_name, taker in takers.items():
+                if name in declared_arguments(functions[part_name]):
                     owner = taker
             meaning = declared[name].meaning
             explained = f", {meaning}" if meaning else ""

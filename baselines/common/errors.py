@@ -81,8 +81,8 @@ OUR_NAMES = {
 LOG_FORMATS = "choose what is logged by the environment variable OPENAI_LOG_FORMAT"
 MADE_BEFORE = "in Python, make_vec_env(..., num_env=N) makes the environments"
 OTHER_WAYS = {  # where ``OUR_NAMES`` does not help
-    "batch_size": "on-policy algorithms train on the num_env x nsteps steps of an "
-    "update; ppo2 splits them into nminibatches",
+    "batch_size": "minibatches are set by nminibatches in ppo2, and by optim_batchsize "
+    "in ppo1",
     "device": "choose a GPU by the environment variable CUDA_VISIBLE_DEVICES; without "
     "one, the processor trains",
     "log_path": "in Python, call logger.configure(FOLDER) before learn()",

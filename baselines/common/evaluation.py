@@ -5,6 +5,7 @@ import os
 import numpy as np
 
 from baselines import logger
+from baselines.bench.monitor import Monitor
 from baselines.common import mpi
 from baselines.common.envs import as_vec_env
 from baselines.common.episodes import result_of
@@ -139,13 +140,9 @@ class Evaluation:
             UserValueError: if its spaces are not those of the environment.
         """
         model.check_spaces(self.env)
-        self.env.reset()  # Without a reset it has no state for checkpoints.
+        with Monitor.without_files():
+            self.env.reset()  # Without a reset it has no state for checkpoints.
         self.model, self.folder = model, folder
-        if folder is None:
-            logger.warn(
-                "the best model of evaluations is not kept, as there is no log folder: "
-                "call logger.configure(FOLDER) first"
-            )
 
     def score_at(self, num_timesteps):
         """Returns the mean return after so many agent steps; None if not evaluated."""

@@ -63,6 +63,8 @@ def parse_resume(given, words, argv) -> Settings:
     check_named_again(config, again, argv, parts, trusted)
     changing = find_changing(declared, parts, stored)
     changed, words = cli.read(changing, words)
+    for name, value in changed.items():
+        changing[name].check(value)
     settings.learn_arguments |= changed
     config["settings"] |= changed
     allowed = {"resume", "num_timesteps", "alg", "env", "save_path", *known}
@@ -73,7 +75,7 @@ def parse_resume(given, words, argv) -> Settings:
             f"{words[0].split('=')[0]} cannot be given with --resume, which takes all "
             f"settings from {os.path.join(folder, 'config.json')}; only "
             f"{', '.join(f'--{name}' for name in names)} may change; --load_path="
-            f"{folder} starts a new run from its weights"
+            f"{folder} starts a new run from its weights, with the same network"
         )
     if "save_path" in again:
         check_save_path(again["save_path"], folder)
@@ -152,6 +154,8 @@ def find_changing(declared, parts, stored) -> dict:
         or (argument.may_change and WrittenPath not in argument.markers)
     }
     own = {*OWN, "total_timesteps"}  # of the command line, which has its own rules
+    # Checkpoints hold the state of the environments of evaluations.
+    own |= {"eval_interval", "eval_episodes"}
     return {k: x for k, x in cli.of_text(changing).items() if k not in own}
 
 
@@ -165,7 +169,7 @@ def path_to_write(name, stored, again):
     """
     folder, path = again["resume"], stored.get(name)
     if name in again:
-        return absolute(again[name])
+        return None if again[name] is None else absolute(again[name])
     if path is None:
         return None
     if not isinstance(path, str) or "\0" in path:

@@ -19,6 +19,7 @@ from baselines.common.curves import (
 )
 from baselines.common.errors import UserError, UserValueError
 from baselines.common.saving.checkpoints import list_manifests
+from baselines.common.saving.json_values import read_json
 from baselines.common.saving.log_folder import (
     LOG_FILES,
     MODEL_FILE,
@@ -163,9 +164,13 @@ def check_may_begin_again(folder, checkpoint_interval, update_size) -> None:
 
     Args:
         folder: its log folder.
-        checkpoint_interval: agent steps between its checkpoints; 0 for none.
+        checkpoint_interval: agent steps between its checkpoints, for a config.json that
+            does not say it; 0 for none.
         update_size: agent steps of an update.
     """
+    with contextlib.suppress(UserError, KeyError, TypeError):  # the run's own interval
+        stored = read_json(os.path.join(folder, "config.json"))["settings"]
+        checkpoint_interval = int(stored["checkpoint_interval"])
     if not checkpoint_interval:
         raise UserValueError(
             f"cannot resume {folder}: it was run without checkpoints "

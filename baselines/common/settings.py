@@ -66,7 +66,8 @@ class Settings:
     resume: Annotated[
         str,
         "log folder of a run to continue, bit for bit; beside it go only "
-        "--num_timesteps, paths of files that are read, and the names of your own code",
+        "--num_timesteps, paths of files, what does not affect learning, such as "
+        "--log_interval, and the names of your own code",
     ] = None
     log_path: Annotated[
         str,

@@ -182,6 +182,11 @@ class Run:
         """Warns of arguments that have no effect, or a bad one."""
         for line in self.arguments.without_effect() + getattr(self.env, "ignored", []):
             logger.warn(line)
+        if self.evaluation is not None and self.evaluation.folder is None:
+            logger.warn(
+                "the best model of evaluations is not kept, as there is no log folder: "
+                "call logger.configure(FOLDER) first"
+            )
         bfloat16 = self.arguments.given["precision"] == "bfloat16"
         if bfloat16 and not precision.has_bfloat16():
             logger.warn(

@@ -167,8 +167,8 @@ def as_spec(env_id):
         named = env_id if isinstance(env_id, type) else type(env_id)
         raise UserTypeError(
             f"env_id has to be an id or a Gymnasium spec, received {named.__name__}: "
-            "register the environment, or give functions that make it to "
-            "SubprocVecEnv([...])"
+            "register the environment, or use VecMonitor(SubprocVecEnv([make] * N)) "
+            "with a function that makes it"
         )
     return env_id
 

@@ -239,8 +239,7 @@ class Checkpoints:
             if found.get(key) != expected:
                 raise UserValueError(
                     f"cannot resume from {path}: its {key} is "
-                    f"{first_line(found.get(key)):.200}, this run's is {expected}; "
-                    "load_path starts a new run from its weights"
+                    f"{first_line(found.get(key)):.200}, this run's is {expected}"
                 )
 
 
