@@ -120,7 +120,8 @@ def check_arguments(fn, given, preset=MappingProxyType({})) -> Arguments:
         if name not in declared and not free:
             named = " nor ".join([f"{fn.__name__}()", *takers.values()])
             raise UserTypeError(
-                f"neither {named} has an argument {name!r}{suggest_name(name, declared)}"
+                f"neither {named} has an argument {name!r}"
+                f"{suggest_name(name, declared)}"
             )
     for name, value in complete.items():
         if name not in declared:
