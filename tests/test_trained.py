@@ -172,7 +172,7 @@ def test_mistakes_of_predict(trained):
     model = baselines.load(trained)
     with pytest.raises(UserValueError, match=r"shape \(N, 4\), received \(1, 5\)"):
         model.predict(np.zeros(5))
-    with pytest.raises(UserError, match=r"received a tuple; reset\(\) of an env"):
+    with pytest.raises(UserError, match=r"received a tuple; reset\(\) returns"):
         model.predict((np.zeros(4), {}))
 
 
