@@ -43,10 +43,12 @@ from typing import Annotated, Literal
 
 from baselines.common import arguments as arg
 from baselines.common import cli
+from baselines.common.config import foreign_code, read_config
 from baselines.common.discovery import find_algorithm, import_learn
 from baselines.common.errors import MissingDependency, UserError, UserValueError
 from baselines.common.saving.checkpoints import list_manifests
 from baselines.common.saving.tensors import load_tensors
+from baselines.common.settings import OWN
 from benchmarks.fork import ForkedRun
 from benchmarks.options import parse_options
 
@@ -111,7 +113,8 @@ class Run:
         arguments = self.arguments
         self.starts += 1
         if (self.folder / "config.json").exists():
-            arguments = [f"--resume={self.folder}"]
+            own = foreign_code(read_config(self.folder, OWN))
+            arguments = [f"--resume={self.folder}", *own]
             if self.fork and self.starts % 5:
                 self.forks += 1
                 self.process = ForkedRun(arguments, self.errors)

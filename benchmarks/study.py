@@ -77,7 +77,8 @@ SYSTEMS = {  # as in Maksim Lapan's study, with dqn's preset and rainbow's learn
     "rainbow_wide": "--alg=rainbow --v_min=-10 --v_max=10",
 }
 CUT = {  # runs that are not trained, or not to their end, and why
-    "a2c_envs/4_seed_0": "its machine was lost, and seed 1 is to confirm it",
+    "a2c_envs/4_seed_0": "its machine was lost, and seed 1 agrees with it",
+    "a2c_envs/4_seed_1": "it has gone as far as seed 0",
     "a2c_envs/16_seed_0": "results/a2c_pong/ten_million has 16 environments",
     "ppo2_clip/falling_4_envs_seed_0": "it learns later than with 8 environments",
     "systems/rainbow_4_steps_seed_0": "a falling learning rate was tried instead",
@@ -244,7 +245,7 @@ def is_finished(study) -> bool:
 def describe(study, folder=None) -> str:
     """Returns the line of ``--list`` for a run."""
     kept = tables.RESULTS / study.name
-    if is_finished(study):
+    if is_finished(study) and study.name not in CUT:
         state, log = "finished", kept
     elif folder is not None and (folder / study.name / "config.json").exists():
         state, log = "begun", folder / study.name

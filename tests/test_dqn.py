@@ -9,6 +9,7 @@ from white_images import Peak, on_white_images
 
 from baselines import logger, rainbow
 from baselines.common import mpi
+from baselines.common.algorithm import preset
 from baselines.common.envs import make_env, make_vec_env
 from baselines.common.episodes import count_due
 from baselines.common.errors import UserError, UserValueError
@@ -567,6 +568,13 @@ def test_a_row_of_the_last_update_is_a_row(capsys):
     output = capsys.readouterr().out
     assert model is not None and output.count("| total_timesteps | 200") == 1
     assert "no row was logged" not in output
+
+
+def test_preset_of_a_preset_has_the_settings_of_both():
+    train = preset(rainbow.learn, n_step=5, double_q=False)
+    assert train.settings == rainbow.learn.settings | dict(n_step=5, double_q=False)
+    model = train(env=cartpoles(), network="mlp", total_timesteps=0)
+    assert model.arguments["noisy"] and model.arguments["n_step"] == 5
 
 
 def test_nothing_trained_is_said(capsys):

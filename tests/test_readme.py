@@ -1,5 +1,6 @@
 """Commands and Python of README and docs run as they stand there."""
 
+import os
 import re
 import runpy
 import shlex
@@ -117,6 +118,15 @@ def skip_without_packages(command):
         pytest.importorskip("mujoco")
     if "Fetch" in command:
         pytest.importorskip("gymnasium_robotics")
+
+
+@pytest.mark.slow
+def test_contract_tests_take_an_algorithm_outside_the_package(examples):
+    top = Path(__file__).parent.parent
+    words = ["pytest", "tests/test_algorithms.py", "--alg=my_pkg.vpg", "-n0", "-q"]
+    words += ["-k", "described or interrupted or pickled"]
+    environ = os.environ | {"PYTHONPATH": f"{top}{os.pathsep}{examples}"}
+    subprocess.run([sys.executable, "-m", *words], cwd=top, env=environ, check=True)
 
 
 def test_the_two_commands_stand_first():

@@ -82,8 +82,6 @@ class ActorCritic(Model):
         UserValueError: if the network cannot take the observations.
     """
 
-    initial_state = None
-
     def __init__(
         self,
         observation_space,

@@ -119,7 +119,7 @@ def preset(base: Learn[Own, Model], **settings) -> Learn[Own, Model]:
     learn.__module__ = inspect.currentframe().f_back.f_globals["__name__"]
     learn.train = train
     learn.preset_of = base
-    learn.settings = settings
+    learn.settings = base.settings | settings
     return declare(
         learn,
         [

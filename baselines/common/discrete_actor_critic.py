@@ -25,8 +25,6 @@ class DiscreteActorCritic(Model):
         UserValueError: if the network cannot take the observations.
     """
 
-    initial_state = None
-
     def __init__(
         self, observation_space, action_space, network, seed=None, algorithm=None
     ):

@@ -56,7 +56,8 @@ def moved_names(module, others=None):
         # Only here, because it imports this package.
         from baselines.moved import MOVED_NAMES
 
-        if became := MOVED_NAMES[module].get(name):
+        # A copy of the module, outside this package, has none.
+        if became := MOVED_NAMES.get(module, {}).get(name):
             raise MovedModule(f"{module}.{name} of OpenAI Baselines is gone: {became}")
         if others is not None:
             return others(name)

@@ -33,8 +33,6 @@ class QFunction(Model):
         UserValueError: if the network cannot take the observations.
     """
 
-    initial_state = None
-
     def __init__(
         self,
         observation_space,
