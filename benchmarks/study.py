@@ -78,7 +78,6 @@ SYSTEMS = {  # as in Maksim Lapan's study, with dqn's preset and rainbow's learn
 }
 CUT = {  # runs that are not trained, or not to their end, and why
     "a2c_envs/4_seed_0": "its machine was lost, and seed 1 agrees with it",
-    "a2c_envs/4_seed_1": "it has gone as far as seed 0",
     "a2c_envs/16_seed_0": "results/a2c_pong/ten_million has 16 environments",
     "ppo2_clip/falling_4_envs_seed_0": "it learns later than with 8 environments",
     "systems/rainbow_4_steps_seed_0": "a falling learning rate was tried instead",
