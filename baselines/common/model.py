@@ -40,7 +40,8 @@ class Model:
     Attributes:
         arguments: those of the ``learn()`` that trains it, as JSON; saved with it.
         num_timesteps: agent steps that it was trained for; saved with it.
-        initial_state: of a recurrent network, [1, S]; None of others.
+        initial_state: of a recurrent network, zeros [1, S], for any number of
+            environments; None of others.
     """
 
     initial_state = None

@@ -48,8 +48,6 @@ class Policy(Model):
     ):
         super().__init__(observation_space, action_space, seed, algorithm)
         self.distribution = make_distribution(action_space)
-        # Of recurrent networks: zeros [1, S], for any number of environments.
-        self.initial_state = None
         if normalize_observations:
             self.parts["normalizer"] = make_normalizer(observation_space)
         self.parts["network"] = build_network(network)
