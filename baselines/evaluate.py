@@ -25,12 +25,11 @@ def evaluate_run(
     env: arg.ForeignEnv = None,
     network: arg.ForeignNetwork = None,
     values: arg.ForeignValues = None,
-    reward: arg.ForeignReward = None,
 ):
     """Plays full episodes with a trained model and prints their raw scores."""
     check_results(episodes, "episodes")
     trained_env = find_env(path, env)
-    code = dict(alg=alg, network=network, values=values, reward=reward)
+    code = dict(alg=alg, network=network, values=values)
     model = load_given(path, **code, seed=seed, precision=precision)
     with trained_env.make(min(num_env, episodes), seed) as vec_env:
         model.check_spaces(vec_env)

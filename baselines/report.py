@@ -18,7 +18,7 @@ import numpy as np
 from baselines import plot
 from baselines.common import cli, plot_util
 from baselines.common.amounts import duration
-from baselines.common.config import foreign_code
+from baselines.common.config import CODE_OF_MODEL, foreign_code, resume_flags
 from baselines.common.curves import (
     X_UNITS,
     commits_of,
@@ -296,21 +296,20 @@ def commands(run, config) -> list:
         return [plot_it]
     ranks = config.get("ranks", 1)
     launcher = ["mpiexec", "-n", str(ranks)] if ranks > 1 else []
-    own = foreign_code(config)
-    resume = [*launcher, *python, "baselines.run", f"--resume={folder}", *own]
+    resume = [*launcher, *python, "baselines.run", *resume_flags(folder, config)]
     checkpoints = list_manifests(os.path.join(folder, "checkpoints"))
     by_command = config.get("command", "") is not None
     if run.state == "stopped":
-        checkpoints = config.get("settings", {}).get("checkpoint_interval", True)
-        again = by_command and checkpoints
+        interval = config.get("settings", {}).get("checkpoint_interval", True)
+        again = by_command and interval
         return [*([("Start again", resume)] if again else []), plot_it]
-    resumed = [("Resume", resume)]
-    if run.state == "finished":
+    resumed = [("Resume", resume)] if run.state == "resumable" else []
+    # If it was ended by stop_at, it would end again at once.
+    ended = not has_update_left(config, run.num_timesteps)
+    if run.state == "finished" and checkpoints and ended:
         steps = f"--num_timesteps={2 * run.total_timesteps}"
         resumed = [("Train longer", [*resume, steps])]
-        # If it was ended by stop_at, it would end again at once.
-        if not checkpoints or has_update_left(config, run.num_timesteps):
-            resumed = []
+    own = foreign_code(config, CODE_OF_MODEL)
     watched = [
         ("Evaluate", [*python, "baselines.evaluate", folder, *own]),
         ("Play", [*python, "baselines.play", folder, *own]),

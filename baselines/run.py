@@ -12,7 +12,13 @@ import sys
 
 from baselines import logger
 from baselines.common import cli, mpi
-from baselines.common.config import WRITTEN, foreign_code, launcher, resume_command
+from baselines.common.config import (
+    CODE_OF_MODEL,
+    WRITTEN,
+    foreign_code,
+    launcher,
+    resume_command,
+)
 from baselines.common.envs.make import build_env
 from baselines.common.envs.registry import find_env_type, find_spec
 from baselines.common.errors import (
@@ -194,7 +200,7 @@ def write_report(folder) -> None:
 def print_next_steps(settings, model_path) -> None:
     """Prints where the files are, and those commands to continue that can work."""
     python = shlex.quote(sys.executable)
-    own = foreign_code(settings.config)
+    own = foreign_code(settings.config, CODE_OF_MODEL)
     place = [logger.get_dir(), *own]
     usual = settings.gamestate is None
     usual &= settings.env_type == find_env_type(settings.spec)
@@ -207,7 +213,7 @@ def print_next_steps(settings, model_path) -> None:
     manifests = list_manifests(os.path.join(logger.get_dir(), "checkpoints"))
     # If it was ended by stop_at, it would end again at once.
     if manifests and not has_update_left(logger.get_config(), steps_of(manifests[-1])):
-        steps = 10 * settings.num_timesteps
+        steps = 2 * settings.num_timesteps
         lines.append(f"Train longer: {resume} --num_timesteps={steps}")
     lines.append(f"Start again from this model: {launcher()}{command}")
     if os.path.isfile(os.path.join(logger.get_dir(), "config.json")):

@@ -22,7 +22,6 @@ from baselines.common.distributions import make_distribution
 from baselines.common.envs import make_env
 from baselines.common.errors import UserFileError, UserTypeError, UserValueError
 from baselines.common.evaluation import evaluate
-from baselines.common.loading import is_part_of_preset
 from baselines.common.saving.tensors import load_tensors
 from baselines.common.vec_env import DummyVecEnv
 from baselines.gail.adversary import Adversary, adversary_loss, imitation_rewards
@@ -308,15 +307,6 @@ def test_interrupted_run_goes_on_as_if_it_had_not_been(capsys):
     Path("expert.npz").unlink()
     action, _ = baselines.load("whole").predict(np.zeros(4, np.float32))
     assert action in (0, 1)
-
-
-def test_files_name_no_other_function_of_this_package():
-    """By the name that models have it under, which are loaded as trpo's."""
-    adversary = "baselines.gail.gail:adversary"
-    assert is_part_of_preset("reward", adversary)
-    assert not is_part_of_preset("network", adversary)
-    for value in "baselines.gail.gail:clone", "baselines.common.amounts:memory", None:
-        assert not is_part_of_preset("reward", value)
 
 
 def test_without_expert_data():

@@ -150,6 +150,19 @@ def test_commands_of_a_run_with_code_of_ones_own():
     assert evaluate[1][4:] == flags
 
 
+def test_run_that_is_going_on_is_not_resumed_and_paths_outside_are_named_again():
+    write_log(Path("log"), [1.0], num_timesteps=1000)
+    (result,) = find_runs("log")
+    begin_checkpoint("log")
+    run = describe_run(result)
+    going_on = commands(run._replace(state="running"), result.metadata)
+    assert [name for name, _ in going_on] == ["Evaluate", "Play", "Plot"]
+    arguments = result.metadata["arguments"] | {"save_path": "/elsewhere/model"}
+    config = result.metadata | {"arguments": arguments}
+    (_, resume), *_ = commands(run._replace(state="resumable"), config)
+    assert resume[-1] == "--save_path=/elsewhere/model"
+
+
 def begin_checkpoint(folder):
     manifest = Path(folder, "checkpoints", "000000000100.json")
     manifest.parent.mkdir()

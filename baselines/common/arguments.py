@@ -97,7 +97,7 @@ REWARD = Part(
     "baselines.common.rewards",
     ("begin", "__call__", "get_state or variables"),
     positional=("run", "policy"),
-    in_model=False,
+    when_loaded="environment",
 )
 Reward = Annotated[
     str | Callable,
@@ -218,9 +218,6 @@ ForeignNetwork = Annotated[
 ]
 ForeignValues = Annotated[
     str | None, "values of your own that it was trained with, module:function"
-]
-ForeignReward = Annotated[
-    str | None, "reward of your own that it was trained with, module:function"
 ]
 ActingPrecision = Annotated[
     Literal["float32", "bfloat16", "auto"] | None,

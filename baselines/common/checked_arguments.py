@@ -1,6 +1,7 @@
 """The arguments of a call to ``learn()`` and of its parts, checked and complete."""
 
 import inspect
+import itertools
 import json
 from types import MappingProxyType
 from typing import NamedTuple
@@ -49,23 +50,36 @@ class Arguments(NamedTuple):
 
     @property
     def for_model(self) -> dict:
-        """Arguments saved with a model, as JSON values, and names of those left out."""
-        stored, own = self.stored, self.values.keys()
-        parts = {name for name, x in self.declared.items() if x.marker(Part)}
-        of_parts = self.given.keys() - own
-        left_out = sorted((parts | of_parts) - stored.keys())
+        """Arguments saved with a model, as JSON values, and names of those left out.
+
+        Parts that are only for training, and their arguments, are in neither.
+        """
+        in_model, only_training = self.parts(True), self.parts(False)
+        of_parts = {*in_model, *itertools.chain(*in_model.values())}
+        unused = {*only_training, *itertools.chain(*only_training.values())} - of_parts
+        stored = {k: x for k, x in self.stored.items() if k not in unused}
+        left_out = sorted(of_parts - stored.keys())
         return stored | ({NOT_IN_FILE: left_out} if left_out else {})
 
     @property
     def of_model_parts(self) -> dict:
         """The arguments of the parts that a model is made of, as JSON values."""
-        names = {
-            name
-            for key, argument in self.declared.items()
-            if (part := argument.marker(Part)) and part.in_model
-            for name in declared_arguments(part.find(self.given[key]))
-        }
+        names = {*itertools.chain(*self.parts(True).values())}
         return {name: value for name, value in self.fixed.items() if name in names}
+
+    def parts(self, in_model) -> dict:
+        """Returns the names of the arguments of each part, by its own name.
+
+        Args:
+            in_model: for the parts that models are made of, or for the others.
+        """
+        found = {}
+        for name, argument in self.declared.items():
+            part = argument.marker(Part)
+            if part and (part.when_loaded is None) == in_model:
+                build = self.values[name].build
+                found[name] = {*declared_arguments(build.func), *build.keywords}
+        return found
 
     def without_effect(self) -> list:
         """Returns a sentence for each argument that was set and changes nothing."""

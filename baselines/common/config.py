@@ -20,7 +20,9 @@ VERSIONS_OF = (
     *("tensorflow", "keras", "numpy", "gymnasium", "opencv-python-headless", "ale-py"),
     *("stable-retro", "mujoco", "gymnasium-robotics", "box2d", "mpi4py"),
 )
-CODE = "alg", "env", "network", "values", "reward"  # arguments that name code
+# Arguments that name code: those needed to play a model, and to resume its training.
+CODE_OF_MODEL = "alg", "env", "network", "values"
+CODE = *CODE_OF_MODEL, "reward"
 WRITTEN = "save_path", "checkpoint_path"  # arguments that name a file to write
 KINDS = {
     "arguments": dict,
@@ -154,21 +156,22 @@ def check_config(config, own) -> None:
         raise UserValueError(f"command is not a valid command line ({error})") from None
 
 
-def foreign_code(config) -> list:
+def foreign_code(config, names=CODE) -> list:
     """Returns the flags with which a command names code outside this package again.
 
     Args:
         config: what ``make_config`` returned.
+        names: of the arguments that the command takes.
     """
-    found = foreign_values(config.get("settings", {}) | config["arguments"])
+    found = foreign_values(config.get("settings", {}) | config["arguments"], names)
     return [f"--{name}={value}" for name, value in found.items()]
 
 
-def foreign_values(arguments) -> dict:
+def foreign_values(arguments, names=CODE) -> dict:
     """Returns those of a run's arguments that name code from outside this package."""
     return {
         name: value
-        for name in CODE
+        for name in names
         if is_foreign(name, value := arguments.get(name))
         and not str(value).startswith("baselines.")  # as presets name their parts
     }
@@ -201,13 +204,23 @@ def resume_command(folder, config) -> str:
     """
     if config is None:
         return f"learn(..., resume={folder!r})"
-    stored = config["settings"] | config["arguments"]
-    paths = {name: path for name in WRITTEN if (path := stored.get(name)) is not None}
-    flags = [f"--resume={folder}", *foreign_code(config)]
-    flags += [f"--{k}={x}" for k, x in paths.items() if not is_inside(x, folder)]
     # The interpreter with this package; "python" may be another one.
-    words = [sys.executable, "-m", "baselines.run", *flags]
+    words = [sys.executable, "-m", "baselines.run", *resume_flags(folder, config)]
     return launcher() + shlex.join(words)
+
+
+def resume_flags(folder, config) -> list:
+    """Returns the arguments with which ``baselines.run`` continues a run.
+
+    Args:
+        folder: its log folder.
+        config: what ``make_config`` returned; ``settings`` may be missing.
+    """
+    stored = config.get("settings", {}) | config["arguments"]
+    paths = {name: path for name in WRITTEN if (path := stored.get(name)) is not None}
+    named_again = {k: x for k, x in paths.items() if not is_inside(x, folder)}
+    flags = [f"--{name}={path}" for name, path in named_again.items()]
+    return [f"--resume={folder}", *foreign_code(config), *flags]
 
 
 def absolute(path) -> str:

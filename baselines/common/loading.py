@@ -63,11 +63,11 @@ def load(path, **given):
     for name, argument in declared_arguments(learn).items():
         value = arguments.get(name)
         trusted = name in given or value == learn.settings.get(name)
-        trusted = trusted or is_part_of_preset(name, value)
         if argument.marker(Part) and ":" in str(value) and not trusted:
             raise foreign(path, name, arguments, given)
     left_out = arguments.pop(NOT_IN_FILE, [])
     check_metadata(path, learn, arguments, left_out)
+    arguments |= only_for_training(learn)
     for name in left_out:
         if name not in given:
             raise UserValueError(
@@ -107,23 +107,22 @@ def check_metadata(path, learn, arguments, left_out) -> None:
     declared, damaged = declared_arguments(learn), []
     if not isinstance(left_out, list) or not all(isinstance(x, str) for x in left_out):
         damaged.append(NOT_IN_FILE)
-    for name in arguments:
-        of_parts = name not in declared
-        if name == "env" or (not of_parts and declared[name].may_change):
-            damaged.append(name)
+    never = {"env", *only_for_training(learn)}
+    never |= {name for name, argument in declared.items() if argument.may_change}
+    damaged += [name for name in arguments if name in never]
     if damaged:
         raise UserValueError(f"{path} is damaged: models have no settings {damaged}")
+
+
+def only_for_training(learn) -> dict:
+    """Returns what replaces the parts that no model is made of, by name."""
+    parts = {n: x.marker(Part) for n, x in declared_arguments(learn).items()}
+    return {n: x.when_loaded for n, x in parts.items() if x and x.when_loaded}
 
 
 def is_own(module) -> bool:
     """Whether ``module`` is the module of an algorithm in this package."""
     return module in [find_algorithm(name) for name in list_algorithms()]
-
-
-def is_part_of_preset(name, value) -> bool:
-    """Whether a preset of this package sets its part ``name`` to ``value``."""
-    module = str(value).partition(":")[0]
-    return is_own(module) and import_learn(module).settings.get(name) == value
 
 
 def foreign(path, name, stored, given=()) -> UserValueError:

@@ -28,14 +28,15 @@ class Part(NamedTuple):
         module: the module whose functions can be given by name alone.
         attributes: attributes that the result must have; "or" separates alternatives.
         positional: names of what the function is given by position.
-        in_model: whether a model is made of it, and so of its arguments.
+        when_loaded: the function used where a model is only loaded, by name; None if
+            models are made of the part, and so of its arguments.
     """
 
     kind: str
     module: str
     attributes: tuple = ()
     positional: tuple = ()
-    in_model: bool = True
+    when_loaded: str | None = None
 
     def known(self) -> dict:
         """Returns the functions that the module defines, by name."""

@@ -33,7 +33,6 @@ def record(
     env: arg.ForeignEnv = None,
     network: arg.ForeignNetwork = None,
     values: arg.ForeignValues = None,
-    reward: arg.ForeignReward = None,
 ):
     """Plays full episodes with a trained model and writes them as expert data."""
     check_results(episodes, "episodes")
@@ -46,7 +45,7 @@ def record(
             f"there is a file {output} already; remove it, or give another --output"
         )
     check_writable(*os.path.split(output))
-    code = dict(alg=alg, network=network, values=values, reward=reward)
+    code = dict(alg=alg, network=network, values=values)
     model = load_given(path, **code, seed=seed)
     with RecordingVecEnv(trained_env.make(1, seed)) as vec_env:
         model.check_spaces(vec_env)
