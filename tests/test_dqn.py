@@ -420,7 +420,7 @@ def test_best_weights_are_returned():
             return self.now
 
     model, results = q_function(), Results()
-    best = BestWeights(model)
+    best = BestWeights(None, model)
     bias = model.parts["actions"].dense[-1].bias
     for mean in (1.0, 5.0, 3.0):
         results.now = mean
@@ -570,6 +570,13 @@ def test_a_row_of_the_last_update_is_a_row(capsys):
     assert "no row was logged" not in output
 
 
+def test_row_of_an_evaluation_is_a_row(capsys):
+    settings = dict(network="mlp", total_timesteps=4, eval_interval=4, eval_episodes=1)
+    with logger.scoped_configure(None, ["stdout"]):
+        learn(env=cartpoles(), eval_env=cartpoles(), **settings)
+    assert "no row was logged" not in capsys.readouterr().out
+
+
 def test_preset_of_a_preset_has_the_settings_of_both():
     train = preset(rainbow.learn, n_step=5, double_q=False)
     assert train.settings == rainbow.learn.settings | dict(n_step=5, double_q=False)
@@ -623,6 +630,8 @@ def test_best_model_of_another_run_is_replaced_when_asked(tmp_path):
     assert path.read_text() == "precious"
     # Not enough episodes for a mean of 100.
     learn(**given, total_timesteps=10, overwrite=True)
+    learn(**given, total_timesteps=10, checkpoint_freq=0)
+    assert path.read_text() == "precious"  # which these do not write
 
 
 def test_several_ranks_are_refused(monkeypatch):

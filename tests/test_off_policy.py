@@ -107,10 +107,12 @@ def test_random_actions_come_first_and_can_be_resumed():
 def test_priorities_choose_the_memory():
     env = DummyVecEnv([CounterEnv])
     settings = dict(alpha=0.5, beta=0.4, beta_iters=10, eps=1e-6)
-    memory = make_memory(run_in(env), 10, settings, n_step=2, gamma=0.9)
+    memory = make_memory(
+        run_in(env), 10, True, prioritization=settings, n_step=2, gamma=0.9
+    )
     assert isinstance(memory, PrioritizedReplayBuffer)
     assert (memory.n_step, memory.alpha) == (2, 0.5)
-    assert make_memory(run_in(env), 10, {}, gamma=0.9).beta_iters == 1000
+    assert make_memory(run_in(env), 10, True, gamma=0.9).beta_iters == 1000
 
 
 def test_what_is_due():

@@ -208,6 +208,8 @@ def test_rewards_are_a_part(log_folder):
     rows = train(total_timesteps=192, resume=str(log_folder))
     assert [count for count, _ in rows] == [11, 12, 13]
     assert Counted.made[-1].begun == 0
+    trpo.learn(env=cartpoles(), network="mlp", reward=counted, total_timesteps=0)
+    assert Counted.made[-1].begun == 0
     scores = [float(row["eprewmean"]) for row in read_rows(log_folder)]
     assert scores[-1] > 13  # of CartPole
 

@@ -50,7 +50,7 @@ def acer_loss(
 
     with Q from ``retrace``, v = Σ_b π(b) q(b) and ρ = π / μ; the factors of the
     logarithms are constants. The gradient of the first two terms of L with respect to π
-    is limited along that of KL(average || π). Wang et al. 2017, equations 9 to 13.
+    is limited along that of KL(average || π). Wang et al. 2017, equations 9 to 12.
 
     Args:
         logits: [T + 1, N, A] of π; the last are for the state after the last step

@@ -33,7 +33,7 @@ class KFAC:
 
     where fraction, at most 1, limits lr² stepᵀ (F + damping) step to ``clip``. That is
     twice the KL divergence of a whole step, to second order (Wu et al. 2017, section
-    3.3, without its factor of 2, as in OpenAI Baselines). A and G are running means.
+    3.2, without its factor of 2, as in OpenAI Baselines). A and G are running means.
     The first ten updates gather them, and take momentum steps along ∇L, whose norm is
     clipped at ``max_grad_norm``, without (1 - momentum), as in OpenAI Baselines.
 

@@ -2,6 +2,7 @@
 
 import copy
 import os
+from types import MappingProxyType
 
 import numpy as np
 from gymnasium import spaces
@@ -30,7 +31,16 @@ from baselines.common.vec_env.vec_frame_stack import count_stacked
 BEST_FILE = "best.safetensors"
 
 
-def make_memory(run, size, priorities=None, replay_k=0, kind=ReplayBuffer, **settings):
+def make_memory(
+    run,
+    size,
+    prioritized=False,
+    replay_k=0,
+    kind=ReplayBuffer,
+    *,
+    prioritization=MappingProxyType({}),
+    **settings,
+):
     """Returns a replay memory for the steps of a run.
 
     With a VecFrameStack, each frame of its stacks is stored only once.
@@ -39,24 +49,25 @@ def make_memory(run, size, priorities=None, replay_k=0, kind=ReplayBuffer, **set
         run: has ``env``, ``seed`` and ``total_timesteps``. If the latter is 0, a model
             is only loaded, and the memory has room for one transition.
         size: number of transitions to store.
-        priorities: arguments of a ``PrioritizedReplayBuffer``, in which β rises until
-            the run ends unless they have ``beta_iters``; None for uniform sampling.
+        prioritized: whether it is a ``PrioritizedReplayBuffer``, in which β rises until
+            the run ends unless ``prioritization`` has ``beta_iters``.
         replay_k: of a ``HindsightReplayBuffer``; 0 to leave goals unchanged.
-        kind: class of the memory, if there are neither priorities nor ``replay_k``.
+        kind: class of the memory, if it is neither of these.
+        prioritization: arguments of a ``PrioritizedReplayBuffer``.
         settings: other arguments of a ``ReplayBuffer``.
 
     Raises:
         UserTypeError, UserValueError: as ``find_goals``, if ``replay_k`` is not 0.
-        UserValueError: if both ``replay_k`` and ``priorities`` are given.
+        UserValueError: if ``prioritized`` and ``replay_k`` are combined.
     """
     env, own = run.env, {}
     if not run.total_timesteps:
-        size, priorities, replay_k = 1, None, 0
-    if priorities is not None:
+        size, prioritized, replay_k = 1, False, 0
+    if prioritized:
         kind, own = PrioritizedReplayBuffer, {"beta_iters": run.total_timesteps}
-        own |= priorities
+        own |= prioritization
     if replay_k:
-        if priorities is not None:
+        if prioritized:
             raise UserValueError(
                 "prioritized_replay and replay_k cannot be combined, as a TD error is "
                 f"for one goal and not for others; received replay_k={replay_k}"
@@ -205,16 +216,6 @@ def warn_if_untrained(run, every, after) -> None:
         )
 
 
-def warn_if_no_row(run, print_freq) -> None:
-    """Warns if a run had too few episodes for a row of the log."""
-    needed = 1 if run.is_last else print_freq  # The last update has a row anyway.
-    if run.total_timesteps and run.episodes.count < needed:
-        logger.warn(
-            f"no row was logged: {run.episodes.count} episodes ended (as a Monitor "
-            f"reports them), and print_freq is {print_freq}"
-        )
-
-
 def old_names(run) -> dict:
     """Returns the variables that callbacks written for OpenAI Baselines' deepq read.
 
@@ -274,19 +275,20 @@ class BestWeights:
     """The weights with which the last 100 episodes had the highest mean return.
 
     Args:
+        run: a ``Run``, which may replace a file if resumed or with ``overwrite``.
         model: a ``Model``.
         folder: where to save it as ``best.safetensors``; None for memory only.
-        replaces: whether an existing file may be replaced.
 
     Raises:
-        UserFileError: if an existing one may not be replaced, or it cannot be written.
+        UserFileError: if an existing file may not be replaced, or cannot be written.
     """
 
-    def __init__(self, model, folder=None, replaces=True):
+    def __init__(self, run, model, folder=None):
         self.model = model
         self.path = folder and os.path.join(os.path.expanduser(folder), BEST_FILE)
         if folder is not None:
             check_writable(os.path.dirname(os.path.abspath(self.path)))
+            replaces = run.resume is not None or run.arguments.given["overwrite"]
             if os.path.lexists(self.path) and not replaces:
                 raise UserFileError(
                     f"checkpoint_path has the best model of another run, {self.path}: "

@@ -80,8 +80,7 @@ class Run:
         given = arguments.given
         self.total_timesteps = given["total_timesteps"]
         self.resume = given["resume"]
-        self.on_update = given["on_update"]
-        self.load_path = given["load_path"]
+        self.on_update, self.load_path = given["on_update"], given["load_path"]
         if mpi.size > 1 and not learn.mpi:
             raise UserValueError(
                 f"{name} trains in one process; leave out mpiexec, and set num_env for "
@@ -104,7 +103,7 @@ class Run:
         self.new_episodes = []
         self.num_timesteps = self.previous_timesteps = 0
         self.model = self.status = self.row = None
-        self.stop = self.reached_score = False
+        self.stop = self.reached_score = self.has_row = False
         self.signals = StopSignals()
 
     def load(self, model, target=None) -> None:
@@ -235,9 +234,8 @@ class Run:
             logger.log("It is finished; a larger --num_timesteps trains it longer.")
         if total != old_total:
             logger.log(
-                f"It was meant to have {old_total}. Schedules now span {total}: they "
-                f"continue from where {self.num_timesteps / total:.0%} of training is "
-                "done."
+                f"It was meant to have {old_total}. Schedules now span {total}, and "
+                f"{self.num_timesteps / total:.0%} of that is done."
             )
         else:
             self.stop_at_score()  # where it may have ended
@@ -257,6 +255,11 @@ class Run:
                 f"{duration(self.clock.seconds)}: {self.status.score(self.episodes)}\n"
                 f"time: {self.clock.shares()}"
             )
+            if not (self.has_row or self.first_timestep):
+                logger.warn(
+                    f"no row was logged: {self.episodes.count} episodes ended (as a "
+                    "Monitor reports them), and rows come every print_freq episodes"
+                )
         folder = self.checkpoints.folder if self.checkpoint_interval else ""
         if isinstance(error, (DivergedError, UserFileError)):
             error.args = (f"{error}; {name_newest(folder)}",)
@@ -393,4 +396,4 @@ class Run:
         }
         logger.logkvs(shared | self.row)
         logger.dumpkvs()
-        self.row = None
+        self.row, self.has_row = None, True

@@ -20,7 +20,6 @@ from baselines.common.off_policy import (
     first_steps,
     make_memory,
     return_limits,
-    warn_if_no_row,
     warn_if_untrained,
 )
 from baselines.common.optimizers import Adam
@@ -138,9 +137,8 @@ def learn(
         scan=True,
     )
     noise = ActionNoise(noise_type, env, seed, random_eps)
-    priorities = {} if prioritized_replay else None
     memory = make_memory(
-        run, buffer_size, priorities, replay_k, n_step=n_step, gamma=gamma
+        run, buffer_size, prioritized_replay, replay_k, n_step=n_step, gamma=gamma
     )
     player = Player(
         env, memory, lambda obs: noise.add(model.act(obs)), learning_starts, seed
@@ -166,5 +164,4 @@ def learn(
             if run.episodes_due(print_freq):
                 run.log(last_metrics.values, episodes=run.episodes.count)
             run.stop = callback is not None and callback(locals(), globals())
-    warn_if_no_row(run, print_freq)
     return model

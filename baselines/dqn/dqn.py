@@ -21,7 +21,6 @@ from baselines.common.off_policy import (
     first_steps,
     make_memory,
     old_names,
-    warn_if_no_row,
     warn_if_untrained,
 )
 from baselines.common.optimizers import Adam
@@ -172,18 +171,19 @@ def learn(
     final_epsilon = 0 if noisy else exploration_final_eps
     if total_timesteps:
         model.final_epsilon = final_epsilon
-    priorities = dict(
+    prioritization = dict(
         alpha=prioritized_replay_alpha,
         beta=prioritized_replay_beta0,
         eps=prioritized_replay_eps,
     )
     if prioritized_replay_beta_iters is not None:
-        priorities["beta_iters"] = prioritized_replay_beta_iters
+        prioritization["beta_iters"] = prioritized_replay_beta_iters
     memory = make_memory(
         run,
         buffer_size,
-        priorities if prioritized_replay else None,
+        prioritized_replay,
         replay_k,
+        prioritization=prioritization,
         n_step=n_step,
         gamma=gamma,
     )
@@ -215,8 +215,8 @@ def learn(
     untrained_until = first_steps(learning_starts, env)
     exploration_steps = 0 if noisy else exploration_fraction * total_timesteps
     player = Player(env, memory, lambda obs: model.step(obs)[0])
-    replaces = run.resume or run.arguments.given["overwrite"] or not total_timesteps
-    best = BestWeights(model, checkpoint_path, replaces)
+    saves_best = total_timesteps and checkpoint_freq
+    best = BestWeights(run, model, checkpoint_path if saves_best else None)
     last_metrics = LastMetrics()
     parts = dict(
         target=target,
@@ -265,5 +265,4 @@ def learn(
         # If an evaluation met stop_at, it was of the current weights: keep them.
         if not (run.reached_score and run.evaluation):
             best.restore()
-        warn_if_no_row(run, print_freq)
     return model

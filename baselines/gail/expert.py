@@ -44,7 +44,7 @@ class Expert(NamedTuple):
     @property
     def checksum(self) -> int:
         """Identifies the transitions, so that a run is not resumed with others."""
-        return zlib.crc32(self.acs.tobytes(), zlib.crc32(self.obs.tobytes()))
+        return zlib.crc32(self.acs, zlib.crc32(self.obs))
 
     def __str__(self):
         parts = [f"{len(self.obs):,} transitions"]

@@ -22,9 +22,9 @@ from baselines.gail.adversary import Adversary
 from baselines.gail.expert import read_expert
 from baselines.trpo import trpo
 
-CLONED = 128  # samples per step of behaviour cloning, as in OpenAI Baselines
+CLONING_BATCH = 128  # transitions per step of behaviour cloning, as in OpenAI Baselines
 CLONING_RATE = 3e-4  # its learning rate, also from there
-CLONING_STEPS = 1000  # steps in one compiled call
+STEPS_PER_CALL = 1000  # of behaviour cloning, in one compiled call
 
 
 def cloning_loss(params, actions, *, distribution):
@@ -162,7 +162,7 @@ def clone(policy, expert, steps, rng) -> None:
     Args:
         policy: a ``Policy`` without a recurrent state.
         expert: an ``Expert``.
-        steps: number of steps of Adam, each on 128 transitions.
+        steps: number of steps of Adam, each on ``CLONING_BATCH`` transitions.
         rng: generator that draws the transitions.
     """
     policy.observe(expert.obs)
@@ -175,8 +175,8 @@ def clone(policy, expert, steps, rng) -> None:
     step = Step(loss, Adam(), policy.policy_variables)
     update = make_update(step, variables=policy.variables, scan=True)
     losses = []
-    for done in range(0, steps, CLONING_STEPS):
-        shape = min(CLONING_STEPS, steps - done), CLONED
+    for done in range(0, steps, STEPS_PER_CALL):
+        shape = min(STEPS_PER_CALL, steps - done), CLONING_BATCH
         indices = rng.integers(len(expert.obs), size=shape)
         metrics = update(np.float32(CLONING_RATE), indices, expert.obs, expert.acs)
         losses.extend(np.asarray(metrics["cloning_loss"]))

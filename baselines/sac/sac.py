@@ -20,7 +20,6 @@ from baselines.common.off_policy import (
     Player,
     first_steps,
     make_memory,
-    warn_if_no_row,
     warn_if_untrained,
 )
 from baselines.common.optimizers import Adam
@@ -141,9 +140,8 @@ def learn(
         ),
         scan=True,
     )
-    priorities = {} if prioritized_replay else None
     memory = make_memory(
-        run, buffer_size, priorities, replay_k, n_step=n_step, gamma=gamma
+        run, buffer_size, prioritized_replay, replay_k, n_step=n_step, gamma=gamma
     )
     player = Player(env, memory, model.act, learning_starts, seed)
     last_metrics = LastMetrics()
@@ -166,5 +164,4 @@ def learn(
             if run.episodes_due(print_freq):
                 run.log(last_metrics.values, episodes=run.episodes.count)
             run.stop = callback is not None and callback(locals(), globals())
-    warn_if_no_row(run, print_freq)
     return model

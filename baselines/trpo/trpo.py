@@ -142,7 +142,7 @@ def learn(
     runner, shuffler = Runner(env, policy, nsteps), Shuffler(seed)
     parts = dict(optimizer=optimizer, runner=runner, shuffler=shuffler, reward=reward)
     with run.start(nsteps, policy, **parts):
-        if not run.num_timesteps:
+        if total_timesteps and not run.num_timesteps:
             reward.begin()
         for nupdates, num_timesteps in run.updates():
             rollout = runner.run()
