@@ -164,8 +164,8 @@ def torch_peer(bench, best=False) -> PeerProgram:
     settings, arguments = bench.settings, bench.learn_arguments
     if (settings.alg, settings.env_type) != ("ppo2", "atari"):
         raise UserValueError("--compare=torch is for --alg=ppo2 on Atari games")
-    usual = dict(network="cnn", value_network="shared", normalize_observations=False)
-    for name, value in usual.items():
+    usual = dict(network="cnn", value_network="shared", clip_values=True)
+    for name, value in (usual | dict(normalize_observations=False)).items():
         if arguments[name] != value:
             raise UserValueError(
                 f"--compare=torch is for --{name}={value}, received {arguments[name]!r}"
@@ -228,7 +228,7 @@ OFF_POLICY = dict(n_step=1, prioritized_replay=False, replay_k=0)
 CONTINUOUS = OFF_POLICY | dict(network="mlp", normalize_observations=False)
 USUAL = {
     "a2c": {},
-    "ppo2": {},
+    "ppo2": dict(clip_values=True),
     "dqn": OFF_POLICY
     | dict(values="scalar", large_batch=False, double_q=False, dueling=False)
     | dict(noisy=False),

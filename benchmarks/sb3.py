@@ -96,7 +96,7 @@ def dqn(package, policy, env, settings):
     return package.DQN(
         policy,
         env,
-        learning_rate=settings["lr"],
+        learning_rate=schedule(settings["lr"]),
         buffer_size=settings["buffer_size"],
         learning_starts=settings["learning_starts"],
         batch_size=settings["batch_size"],
@@ -112,12 +112,13 @@ def dqn(package, policy, env, settings):
     )
 
 
-def off_policy(env, settings, **names) -> dict:
+def off_policy(env, settings, lr="lr", **names) -> dict:
     """Returns keywords that the algorithms below share; ``names`` maps them to ours."""
     names = dict.fromkeys(OFF_POLICY, None) | names
     every = settings.get("train_freq", 1)
     return dict(
         {theirs: settings[ours or theirs] for theirs, ours in names.items()},
+        learning_rate=schedule(settings[lr]),
         train_freq=max(1, every // env.num_envs),
         gradient_steps=max(1, env.num_envs // every),
         policy_kwargs=dict(net_arch=mlp_sizes(settings)),
@@ -136,21 +137,21 @@ def noise(env, settings):
 
 def sac(package, policy, env, settings):
     """Returns the SAC of Stable-Baselines3 or SBX with our settings."""
-    arguments = off_policy(env, settings, learning_rate="lr")
+    arguments = off_policy(env, settings)
     return package.SAC(policy, env, **arguments)
 
 
 def td3(package, policy, env, settings):
     """Returns the TD3 of Stable-Baselines3 or SBX with our settings."""
-    names = dict(learning_rate="lr", target_policy_noise="target_noise")
-    names |= dict(target_noise_clip=None, policy_delay=None)
+    names = dict(target_policy_noise="target_noise", target_noise_clip=None)
+    names |= dict(policy_delay=None)
     arguments = off_policy(env, settings, **names)
     return package.TD3(policy, env, action_noise=noise(env, settings), **arguments)
 
 
 def ddpg(package, policy, env, settings):
     """Returns the DDPG of Stable-Baselines3 or SBX with our settings."""
-    arguments = off_policy(env, settings, learning_rate="actor_lr")
+    arguments = off_policy(env, settings, lr="actor_lr")
     return package.DDPG(policy, env, action_noise=noise(env, settings), **arguments)
 
 

@@ -248,6 +248,12 @@ def test_what_stable_baselines3_cannot_do_is_refused(name, changes, words):
         check_comparable(name, {**settings, **changes}, 8)
 
 
+def test_ppo2_without_value_clipping_is_not_compared():
+    argv = ["--alg=ppo2", "--env=PongNoFrameskip-v4", "--clip_values=False"]
+    with pytest.raises(UserValueError, match="compared with --clip_values=True"):
+        check_comparable("ppo2", parse(argv).learn_arguments, 8)
+
+
 def test_peer_program_answers_each_line(monkeypatch):
     """Or its end is reported."""
     monkeypatch.setenv("PYTHONPATH", str(Path(throughput.__file__).parents[1]))

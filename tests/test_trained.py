@@ -19,7 +19,7 @@ from toy_envs import CounterEnv
 
 import baselines
 from baselines import evaluate, logger, play, run
-from baselines.common import cli
+from baselines.common import cli, mpi
 from baselines.common.envs.spaces import space_from_json, space_to_json
 from baselines.common.errors import UserError, UserFileError, UserValueError
 from baselines.common.evaluation import evaluate as evaluate_model
@@ -454,3 +454,10 @@ def test_logger_is_not_written_by_loading(trained, tmp_path):
     with logger.scoped_configure(str(tmp_path / "log")):
         baselines.load(trained)
     assert not (tmp_path / "log").exists()
+
+
+def test_commands_on_a_model_refuse_several_ranks(monkeypatch):
+    monkeypatch.setattr(mpi, "size", 2)
+    monkeypatch.setenv("BASELINES_TRACEBACK", "1")  # to have the error raised
+    with pytest.raises(UserError, match="evaluate is one process: start it without"):
+        evaluate.main(["somewhere"])

@@ -124,6 +124,7 @@ def command(fn, argv=None):
     Args:
         fn: the function, whose arguments are declared as ``arguments.py`` describes.
             Those without a default are positional, the others are ``--name`` options.
+            It runs in one process.
         argv: the words; None for those of this process.
     """
     declared = declared_arguments(fn)
@@ -143,6 +144,8 @@ def command(fn, argv=None):
     add_arguments(parser, options)
     with one_line_errors():
         given = vars(parser.parse_args(argv))
+        if mpi.size > 1:
+            raise UserValueError(f"{program} is one process: start it without mpiexec")
         for name, value in given.items():
             declared[name].check(value)
         return fn(**given)
