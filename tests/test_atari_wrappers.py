@@ -273,6 +273,27 @@ def test_reset_above_a_monitor_that_refuses_early_ones_goes_on_with_the_game():
     assert frame_number(env) == before + 4
 
 
+@pytest.mark.parametrize("monitored", [False, True])
+def test_game_is_restored_in_its_second_life(monitored):
+    def make():
+        env = make_atari(BREAKOUT)
+        return wrap_deepmind(Monitor(env, None) if monitored else env)
+
+    def play(venv, steps):
+        return [venv.step([1 + t % 3]) for t in range(steps)]
+
+    with DummyVecEnv([make]) as venv:
+        venv.reset()
+        assert sum(dones[0] for _, _, dones, _ in play(venv, 150)) in range(1, 5)
+        state = venv.get_state()
+        expected = play(venv, 60)
+    with DummyVecEnv([make]) as venv:
+        venv.set_state(state)
+        for results, others in zip(play(venv, 60), expected):
+            for array, other in zip(results[:3], others[:3]):
+                np.testing.assert_array_equal(array, other)
+
+
 def test_losing_the_game_in_the_noop_after_a_life_starts_a_new_one():
     class Ale:
         def lives(self):

@@ -1,18 +1,40 @@
 """The files of episode results, byte for byte, and when they are written."""
 
 import os
+import signal
 import time
+from functools import partial
 from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
 import pytest
+from gymnasium import spaces
 from toy_envs import CounterEnv
 
 from baselines import logger
 from baselines.bench import Monitor, load_results
 from baselines.common.envs import make_vec_env
-from baselines.common.vec_env import DummyVecEnv, VecMonitor
+from baselines.common.vec_env import DummyVecEnv, SubprocVecEnv, VecMonitor
+
+
+class DictEnv(gym.Env):
+    """An environment with Dict observations, whose episodes take three steps."""
+
+    observation_space = spaces.Dict(t=spaces.Discrete(4), x=spaces.Box(0, 1, (2,)))
+    action_space = spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.t = 0
+        return self.observation(), {}
+
+    def step(self, action):
+        self.t += 1
+        return self.observation(), 1.0, self.t == 3, False, {}
+
+    def observation(self):
+        return {"t": self.t, "x": self.np_random.random(2, np.float32)}
 
 
 @pytest.fixture
@@ -248,3 +270,41 @@ def test_every_environment_of_make_vec_env_has_its_file(tmp_path, num_env, start
         assert header.endswith('"env_id": "CartPole-v1"} ')
         assert [int(row.split(",")[1]) for row in rows] == expected
         assert len(rows) > 2
+
+
+@pytest.mark.parametrize("vec_env", [DummyVecEnv, SubprocVecEnv])
+@pytest.mark.parametrize("make", [partial(CounterEnv, terminate_after=3), DictEnv])
+def test_replaying_an_episode_records_none(vec_env, make, tmp_path):
+    def make_env():
+        env = Monitor(make(), str(tmp_path / "0"))
+        is_dict = isinstance(env.observation_space, spaces.Dict)
+        return gym.wrappers.FlattenObservation(env) if is_dict else env
+
+    def play(venv, steps):
+        return [venv.step([0])[:3] for _ in range(steps)]
+
+    with vec_env([make_env]) as venv:
+        venv.reset()
+        play(venv, 8)
+        state = venv.get_state()
+        expected = play(venv, 5)
+    with vec_env([make_env]) as venv:
+        venv.set_state(state)
+        for results, others in zip(play(venv, 5), expected):
+            for array, other in zip(results, others):
+                np.testing.assert_array_equal(array, other)
+    assert load_results(tmp_path).l.tolist() == [3] * 4
+
+
+def test_worker_that_takes_over_continues_the_file_of_a_monitor(tmp_path):
+    def make_env():
+        return Monitor(CounterEnv(terminate_after=2), str(tmp_path / "0"))
+
+    with SubprocVecEnv([make_env]) as venv:
+        venv.reset()
+        for _ in range(5):
+            venv.step([0])
+        os.kill(venv.worker_pids[0], signal.SIGKILL)
+        for _ in range(4):
+            venv.step([0])
+    assert load_results(tmp_path).l.tolist() == [2] * 3  # without the one cut short

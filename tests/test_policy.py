@@ -364,3 +364,20 @@ def test_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
     assert metadata == {"n": 1}
     np.testing.assert_array_equal(tensors["a"], np.ones(3))
     assert os.listdir(tmp_path) == ["model"]
+
+
+@pytest.mark.parametrize(
+    "space",
+    [
+        spaces.Discrete(3, dtype=np.int8),
+        spaces.Discrete(3),
+        spaces.MultiDiscrete([2, 3], dtype=np.int8),
+        spaces.MultiBinary(2),
+    ],
+)
+@pytest.mark.parametrize("deterministic", [False, True])
+def test_actions_are_of_the_space(space, deterministic):
+    obs = np.zeros((5, 3), np.float32)
+    actions, *_ = some_policy(action_space=space).step(obs, deterministic=deterministic)
+    assert actions.dtype == space.dtype
+    assert all(space.contains(action) for action in actions[:, ...])

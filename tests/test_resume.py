@@ -20,6 +20,7 @@ import toy_envs  # noqa: F401 - registers environments with goals
 from conftest import Killed, import_learn, killed_after, long, slow
 
 from baselines import logger, run
+from baselines.bench import Monitor
 from baselines.common.envs import make_env, make_vec_env
 from baselines.common.envs.recorder import Recorder, get_env_state, set_env_state
 from baselines.common.errors import UserError, UserFileError, UserValueError
@@ -717,6 +718,27 @@ def test_library_resumes_as_well():
         train("cut", resume="cut", lr=1.0)
     with pytest.raises(UserError, match="its num_hidden is 64, this run's is 32"):
         train("cut", resume="cut", num_hidden=32)
+
+
+def test_run_resumes_with_a_monitor_of_ones_own():
+    from baselines.a2c import learn
+
+    def train(folder, steps, **changes):
+        logger.configure(folder, ["csv"])
+        env = Monitor(gym.make("CartPole-v1"), f"{folder}/own")
+        learn(env=env, network="mlp", seed=0, total_timesteps=steps, **changes)
+        logger.close()
+        env.close()
+        return Path(folder, "own.monitor.csv").read_text().splitlines()[1:]
+
+    def results(lines):
+        return [line.rpartition(",")[0] for line in lines]
+
+    whole = train("whole", 400)
+    first = train("cut", 205)
+    again = train("cut", 400, resume="cut")
+    assert len(whole) > len(first) > 4
+    assert results(again) == results(whole) and again[: len(first)] == first
 
 
 def test_unresumable_vector_env_trains_without_checkpoints(tmp_path):

@@ -1,5 +1,6 @@
 """What is done with trained models: loaded, evaluated, played, filmed."""
 
+import functools
 import itertools
 import json
 import os
@@ -11,6 +12,7 @@ import zipfile
 from pathlib import Path
 
 import gymnasium as gym
+import keras
 import numpy as np
 import pytest
 from conftest import import_learn
@@ -212,6 +214,7 @@ def test_load_runs_no_code_that_a_file_names(trained, tmp_path, change, words):
         spaces.Box(0, 255, (3, 4, 2), np.uint8),
         spaces.Box(np.array([-1, -np.inf]), np.array([0.1, np.inf]), dtype=np.float32),
         spaces.Discrete(3, start=-1),
+        spaces.Discrete(3, dtype=np.int8),
         spaces.MultiDiscrete([2, 3], start=[1, 0]),
         spaces.MultiBinary(3),
         spaces.MultiBinary([2, 2]),
@@ -461,3 +464,16 @@ def test_commands_on_a_model_refuse_several_ranks(monkeypatch):
     monkeypatch.setenv("BASELINES_TRACEBACK", "1")  # to have the error raised
     with pytest.raises(UserError, match="evaluate is one process: start it without"):
         evaluate.main(["somewhere"])
+
+
+def test_network_made_by_functools_is_given_again(tmp_path):
+    def net(layers, /, units=8):
+        return keras.Sequential([keras.layers.Dense(units)] * layers)
+
+    given = dict(network=functools.partial(net, 2))
+    learn = import_learn("a2c")
+    model = learn(env=gym.make("CartPole-v1"), total_timesteps=0, units=4, **given)
+    model.save(tmp_path / "model")
+    again = baselines.load(tmp_path / "model", **given)
+    obs = np.ones((1, 4), np.float32)
+    np.testing.assert_array_equal(model.value(obs), again.value(obs))

@@ -8,7 +8,7 @@ import pytest
 from conftest import slow
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
-from toy_envs import RandomEnv
+from toy_envs import CounterEnv, RandomEnv
 
 from baselines.common.envs import make_env
 from baselines.common.vec_env import DummyVecEnv, SubprocVecEnv
@@ -133,3 +133,13 @@ def test_gymnasium_vector_env_equals_dummy():
     assert {True, False} == set(limits)
     venv.close()
     venv.close()
+
+
+@pytest.mark.parametrize("vec_env", [DummyVecEnv, SubprocVecEnv])
+def test_reset_forgets_the_actions_that_were_to_come(vec_env):
+    with vec_env([CounterEnv]) as venv:
+        venv.reset()
+        venv.step_async([0])
+        venv.reset()
+        with pytest.raises(RuntimeError, match="needs a step_async"):
+            venv.step_wait()

@@ -52,6 +52,7 @@ class Monitor(gym.Wrapper):
     """
 
     EXT = "monitor.csv"
+    above_recorder = True  # whose replays are not episodes
     begins_files = True  # whether a reset creates the file
 
     @staticmethod

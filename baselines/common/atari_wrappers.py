@@ -201,6 +201,8 @@ class EpisodicLifeEnv(gym.Wrapper):
     before game over does so too if the Monitor below does not allow early resets.
     """
 
+    above_recorder = True  # as some resets continue a game
+
     def __init__(self, env):
         super().__init__(env)
         self.lives = 0

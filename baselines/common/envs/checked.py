@@ -25,6 +25,8 @@ class CheckedEnv(gym.Wrapper):
             numbers that are not finite, and spaces that change.
     """
 
+    stateless = True  # for checkpoints
+
     def __init__(self, env):
         super().__init__(env)
         self.name = env.spec.id if env.spec else type(env.unwrapped).__name__

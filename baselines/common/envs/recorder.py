@@ -22,8 +22,8 @@ class Recorder(gym.Wrapper):
     whose episodes depend on nothing else, without code for its simulator; for
     others, ``get_state`` or ``set_state`` raises.
 
-    It has to sit where every ``reset`` starts a new episode: above NoopResetEnv
-    and the frame skips, below Monitor and EpisodicLifeEnv.
+    It has to sit where every ``reset`` starts a new episode, and a replay leaves no
+    trace: above NoopResetEnv and the frame skips, below Monitor and EpisodicLifeEnv.
     """
 
     def __init__(self, env):
@@ -82,9 +82,16 @@ class Recorder(gym.Wrapper):
             "generator": self.generator_state,
             "reset_arguments": self.reset_arguments,
             "actions": actions.copy(),
-            "last_obs": np.array(self.last_obs),
+            "last_obs": self.last_array(),
             "total_reward": self.total_reward,
         }
+
+    def last_array(self) -> np.ndarray:
+        """Returns a copy of the last observation; a Dict or Tuple becomes a vector."""
+        space = self.observation_space
+        if isinstance(space, (gym.spaces.Dict, gym.spaces.Tuple)):
+            return gym.spaces.flatten(space, self.last_obs)
+        return np.array(self.last_obs)
 
     def set_state(self, state) -> None:
         """Replays the recorded episode.
@@ -109,7 +116,7 @@ class Recorder(gym.Wrapper):
         for action in state["actions"]:
             self.step(action)
         if self.total_reward != state["total_reward"] or not np.array_equal(
-            self.last_obs, state["last_obs"], equal_nan=True
+            self.last_array(), state["last_obs"], equal_nan=True
         ):
             raise UserValueError(
                 f"{name} cannot be resumed: the same actions from the same random "
@@ -139,19 +146,29 @@ class Recorder(gym.Wrapper):
 
 
 def with_recorder(env) -> gym.Env:
-    """Returns ``env``, checked and in a Recorder, unless it has a Recorder already."""
+    """Returns ``env``, checked and in a Recorder, unless it has a Recorder already.
+
+    The Recorder is put below wrappers that have a true attribute ``above_recorder``.
+    """
     if has_wrapper(env, Recorder):
+        return env
+    above = [x for x in wrappers_of(env) if getattr(x, "above_recorder", False)]
+    if above:
+        above[-1].env = with_recorder(above[-1].env)
         return env
     return Recorder(env if has_wrapper(env, CheckedEnv) else CheckedEnv(env))
 
 
 def has_wrapper(env, kind) -> bool:
     """Whether one of the wrappers of ``env`` is of that class."""
+    return any(isinstance(wrapper, kind) for wrapper in wrappers_of(env))
+
+
+def wrappers_of(env):
+    """Yields the wrappers of ``env``, outermost first."""
     while isinstance(env, gym.Wrapper):
-        if isinstance(env, kind):
-            return True
+        yield env
         env = env.env
-    return False
 
 
 def has_generator(env) -> bool:
