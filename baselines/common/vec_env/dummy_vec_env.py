@@ -84,7 +84,7 @@ class DummyVecEnv(VecEnv):
         with self._named(self.num_envs):
             for i, env in self._each():
                 self._obs[i], _ = env.reset()
-        self._lost = {}
+        self._lost, self._actions = {}, None
         return self._obs.copy()
 
     def step_async(self, actions):
