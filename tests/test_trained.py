@@ -467,7 +467,7 @@ def test_commands_on_a_model_refuse_several_ranks(monkeypatch):
 
 
 def test_network_made_by_functools_is_given_again(tmp_path):
-    def net(layers, /, units=8):
+    def net(layers, units=8):
         return keras.Sequential([keras.layers.Dense(units)] * layers)
 
     given = dict(network=functools.partial(net, 2))

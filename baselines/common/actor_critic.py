@@ -5,7 +5,6 @@ import numpy as np
 from keras import ops
 
 from baselines.common import backend
-from baselines.common.errors import UserTypeError
 from baselines.common.layers import dense
 from baselines.common.model import Model, build_network
 from baselines.common.normalizer import Normalizer, make_normalizer
@@ -102,28 +101,23 @@ class ActorCritic(Model):
         if normalize_returns:
             self.parts["returns"] = Normalizer()
             self.parts["returns"].build((None,))
-        self.parts["network"] = build_network(network)
-        if hasattr(self.parts["network"], "state_size"):
-            raise UserTypeError(
-                f"the network {network!r} is recurrent, which replay does not support"
-            )
+        self.parts["network"] = build_network(network, recurrent=False)
         self.parts["pi"] = distribution.head()
         self.critics = [Critic(network) for _ in range(num_critics)]
         self.parts |= {f"critic_{i}": critic for i, critic in enumerate(self.critics)}
         self.make_variables(network, self._build)
         variables = self.variables
-        self._sample = backend.compile(
-            lambda obs, noise: distribution.sample(self.policy(obs), noise), variables
-        )
-        self._mode = backend.compile(
-            lambda obs: distribution.mode(self.policy(obs)), variables
-        )
+        self._act = backend.compile(self._choose, variables)
         self._value = backend.compile(
             lambda obs, actions: ops.min(self.values(obs, actions), axis=0), variables
         )
 
     def _build(self, obs):
-        self.values(obs, self.distribution.mode(self.policy(obs)))
+        self.values(obs, self._choose(obs, None))
+
+    def _choose(self, obs, noise):
+        params, pi = self.policy(obs), self.distribution
+        return pi.mode(params) if noise is None else pi.sample(params, noise)
 
     @property
     def policy_variables(self) -> list:
@@ -214,10 +208,8 @@ class ActorCritic(Model):
     def act(self, obs, deterministic=False):
         """Returns only the actions of ``step``, without computing their values."""
         self.check_batch(obs)
-        if deterministic:
-            return np.asarray(self._mode(obs))
-        noise = self.distribution.noise(self.rng, len(obs))
-        return np.asarray(self._sample(obs, noise))
+        noise = None if deterministic else self.distribution.noise(self.rng, len(obs))
+        return np.asarray(self._act(obs, noise))
 
     def value(self, obs, S=None, M=None):
         """Returns the values of the most likely actions, [N]."""

@@ -77,8 +77,8 @@ class Arguments(NamedTuple):
         for name, argument in self.declared.items():
             part = argument.marker(Part)
             if part and (part.when_loaded is None) == in_model:
-                build = self.values[name].build
-                found[name] = {*declared_arguments(build.func), *build.keywords}
+                own = declared_arguments(part.find(self.given[name]))
+                found[name] = {*own, *self.values[name].build.keywords}
         return found
 
     def without_effect(self) -> list:

@@ -5,7 +5,6 @@ from keras import ops
 
 from baselines.common import backend
 from baselines.common.distributions import Categorical
-from baselines.common.errors import UserTypeError
 from baselines.common.layers import dense
 from baselines.common.model import Model, build_network
 
@@ -30,11 +29,7 @@ class DiscreteActorCritic(Model):
     ):
         super().__init__(observation_space, action_space, seed, algorithm)
         self.distribution = Categorical(action_space)
-        self.parts["network"] = build_network(network)
-        if hasattr(self.parts["network"], "state_size"):
-            raise UserTypeError(
-                f"the network {network!r} is recurrent, which replay does not support"
-            )
+        self.parts["network"] = build_network(network, recurrent=False)
         self.parts["pi"] = self.distribution.head()
         self.parts["q"] = dense(self.distribution.num_params, gain=1.0)
         self.make_variables(network, self)
@@ -79,7 +74,8 @@ class DiscreteActorCritic(Model):
             noise = np.zeros((len(obs), self.distribution.num_params), np.float32)
         else:
             noise = self.distribution.noise(self.rng, len(obs))
-        return tuple(map(np.asarray, self._act(obs, noise)))
+        actions, *others = self._act(obs, noise)
+        return self.to_actions(actions), *map(np.asarray, others)
 
     def step(self, obs, S=None, M=None, deterministic=False):
         """Chooses an action for each observation.

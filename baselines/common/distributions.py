@@ -60,7 +60,7 @@ class Categorical:
         return ops.sum(ops.exp(log_old) * (log_old - log_new), axis=-1)
 
 
-class MultiCategorical:
+class MultiCategorical(Categorical):
     """MultiDiscrete actions [B, k]: independent Categoricals, side by side."""
 
     def __init__(self, space):
@@ -74,15 +74,6 @@ class MultiCategorical:
         ]
         self.num_params = int(space.nvec.sum())
         self.bounds = np.cumsum(space.nvec)[:-1].tolist()
-
-    def head(self):
-        return dense(self.num_params, gain=HEAD_GAIN)
-
-    def noise(self, rng, *batch):
-        return rng.gumbel(size=(*batch, self.num_params)).astype(np.float32)
-
-    def sample(self, logits, noise):
-        return self.mode(logits + noise)
 
     def mode(self, logits):
         pairs = zip(self.parts, self._split(logits))

@@ -106,6 +106,11 @@ class Model:
                 f"({', '.join(['N', *map(str, shape)])}), received {tuple(obs.shape)}"
             )
 
+    def to_actions(self, tensor) -> np.ndarray:
+        """Returns actions as an array, of the space's own type unless it is a Box."""
+        actions, space = np.asarray(tensor), self.action_space
+        return actions if isinstance(space, spaces.Box) else actions.astype(space.dtype)
+
     def check_spaces(self, env) -> None:
         """Raises UserValueError unless an environment has the spaces of this model."""
         for kind in "observation", "action":
@@ -261,19 +266,26 @@ class Model:
         self.num_timesteps = metadata.get("num_timesteps", 0)
 
 
-def build_network(network):
+def build_network(network, recurrent=True):
     """Returns a new network.
 
     Args:
         network: a function that builds one, or a name in ``common/models.py``.
+        recurrent: whether it may be recurrent.
 
     Raises:
         UserValueError: if there is no such network, or it cannot be built.
+        UserTypeError: if it is recurrent and may not be.
     """
     if not isinstance(network, Builder):
         network = Builder(NETWORK, network, {})
     with checked_weights():
-        return network()
+        built = network()
+    if hasattr(built, "state_size") and not recurrent:
+        raise UserTypeError(
+            f"the network {network!r} is recurrent, which replay does not support"
+        )
+    return built
 
 
 def check_separate(network, other) -> None:

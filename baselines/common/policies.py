@@ -74,8 +74,7 @@ class Policy(Model):
         )
         if value_network == "copy":
             check_separate(self.parts["network"], self.parts["value_network"])
-        self._act = backend.compile(self._sample, self.variables)
-        self._act_deterministic = backend.compile(self._mode, self.variables)
+        self._act = backend.compile(self._step, self.variables)
         self._value = backend.compile(
             lambda *inputs: self._one_step(*inputs)[1], self.variables
         )
@@ -128,15 +127,11 @@ class Policy(Model):
     def _one_step(self, obs, states, masks):
         return self._forward(ops.expand_dims(obs, 0), states, masks[None])
 
-    def _sample(self, obs, states, masks, noise):
+    def _step(self, obs, states, masks, noise):
         params, values, states = self._one_step(obs, states, masks)
-        actions = self.distribution.sample(params, noise)
-        return actions, values, states, self.distribution.neglogp(params, actions)
-
-    def _mode(self, obs, states, masks):
-        params, values, states = self._one_step(obs, states, masks)
-        actions = self.distribution.mode(params)
-        return actions, values, states, self.distribution.neglogp(params, actions)
+        pi = self.distribution
+        actions = pi.mode(params) if noise is None else pi.sample(params, noise)
+        return actions, values, states, pi.neglogp(params, actions)
 
     def step(self, obs, S=None, M=None, deterministic=False):
         """Chooses an action for each observation.
@@ -152,16 +147,13 @@ class Policy(Model):
             neglogps [N], as NumPy arrays.
         """
         self.check_batch(obs)
-        inputs = (obs, *self._state_of(len(obs), S, M))
-        if deterministic:
-            results = self._act_deterministic(*inputs)
-        else:
-            noise = self.distribution.noise(self.rng, len(obs))
-            results = self._act(*inputs, noise)
-        actions, values, states, neglogps = results
+        states, masks = self._state_of(len(obs), S, M)
+        noise = None if deterministic else self.distribution.noise(self.rng, len(obs))
+        actions, values, states, neglogps = self._act(obs, states, masks, noise)
         if states is not None:
             states = np.asarray(states)
-        return np.asarray(actions), np.asarray(values), states, np.asarray(neglogps)
+        actions = self.to_actions(actions)
+        return actions, np.asarray(values), states, np.asarray(neglogps)
 
     def value(self, obs, S=None, M=None):
         """Returns the values of observations, [N]; arguments as in ``step``."""

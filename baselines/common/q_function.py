@@ -4,7 +4,6 @@ import numpy as np
 from keras import ops
 
 from baselines.common import backend
-from baselines.common.errors import UserTypeError
 from baselines.common.layers import Scalar, Stream, split_last
 from baselines.common.model import Model, build_network
 
@@ -48,11 +47,7 @@ class QFunction(Model):
         super().__init__(observation_space, action_space, seed, algorithm)
         self.values = values
         self.num_actions = int(action_space.n)
-        self.parts["network"] = build_network(network)
-        if hasattr(self.parts["network"], "state_size"):
-            raise UserTypeError(
-                f"the network {network!r} is recurrent, which replay does not support"
-            )
+        self.parts["network"] = build_network(network, recurrent=False)
         units = {"actions": self.num_actions * values.size}
         if dueling:
             units["state"] = values.size

@@ -70,7 +70,10 @@ def space_to_json(space) -> dict:
     """Returns a Box, Discrete, MultiDiscrete or MultiBinary space as JSON values."""
     kind = type(space).__name__
     if isinstance(space, gym.spaces.Discrete):
-        return {"kind": kind, "n": int(space.n), "start": int(space.start)}
+        values = {"kind": kind, "n": int(space.n), "start": int(space.start)}
+        # Early versions of Gymnasium have no other type.
+        usual = space.dtype == np.int64
+        return values if usual else values | {"dtype": str(space.dtype)}
     if isinstance(space, gym.spaces.MultiDiscrete):
         nvec, start = space.nvec.tolist(), space.start.tolist()
         return {"kind": kind, "nvec": nvec, "start": start, "dtype": str(space.dtype)}
