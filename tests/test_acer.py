@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from keras import Variable, ops
+from memory_checks import check_memory
 from toy_envs import CounterEnv
 
 from baselines import acer, logger
@@ -158,7 +159,7 @@ def play(size, steps):
     for _ in range(steps):
         player.step_async()
         player.step_wait()
-        memory.check_valid()
+        check_memory(memory)
     return memory, history
 
 

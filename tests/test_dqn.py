@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 from keras import ops
+from memory_checks import check_memory
 from white_images import Peak, on_white_images
 
 from baselines import logger, rainbow
@@ -385,7 +386,7 @@ def test_each_frame_is_kept_once():
     )
     memory = seen["memory"]
     assert memory.frames.shape[1:] == (1, 84, 84, 1)
-    memory.check_valid()
+    check_memory(memory)
     newest = memory._obs(np.array([[memory.count]]), np.array([[0]]))[0]
     np.testing.assert_array_equal(newest, seen["player"].obs)
 

@@ -6,6 +6,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium import spaces
+from memory_checks import check_memory
 from toy_envs import BitFlips, CounterEnv
 
 from baselines import ddpg, logger, sac, td3
@@ -64,7 +65,7 @@ def fill(buffer):
         rewards = minus_distance(following[:, :1], following[:, 2:])
         dones = np.array([0 in last_obs, 1 in last_obs])
         buffer.add(np.zeros(2, int), rewards, dones, obs, last_obs, truncated)
-        buffer.check_valid()
+        check_memory(buffer)
     return buffer
 
 
@@ -139,7 +140,7 @@ def test_episode_goes_on_after_it_was_restored():
             last = {0: obs[0], 1: obs[1]}
             dones = np.full(2, step == 1)
             memory.add(np.zeros(2, int), rewards, dones, obs, last if step else {}, [])
-            memory.check_valid()
+            check_memory(memory)
     for field, same in zip(buffer.sample(1, 50), other.sample(1, 50)):
         np.testing.assert_array_equal(field, same)
     assert set(buffer.sample(1, 200).obs[0, :, 2]) == {32, 33, 34, 61, 62, 63}
@@ -152,7 +153,7 @@ def test_forged_goals_are_refused():
     other = make()
     other.set_state(state)
     with pytest.raises(AssertionError):
-        other.check_valid()
+        check_memory(other)
     state["newest"]["achieved"] = np.zeros((7, 2, 2), np.float32)
     with pytest.raises(DamagedState, match="achieved"):
         make().set_state(state)
@@ -226,7 +227,7 @@ def test_robots_have_goals():
         for _ in range(60):
             player.step_async()
             player.step_wait()
-        memory.check_valid()
+        check_memory(memory)
         batch = memory.sample(1, 1000)
         # A goal achieved in the same step has been reached, most others have not.
         assert set(batch.returns[0]) == {-1.0, 0.0}

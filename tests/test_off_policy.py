@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from gymnasium import spaces
+from memory_checks import check_memory
 from toy_envs import CounterEnv
 
 from baselines.common.actor_critic import ActorCritic
@@ -78,7 +79,7 @@ def test_entropy_of_actions_shows_whether_they_still_vary():
 def test_time_limits_are_stored_with_their_last_observation():
     player, memory = make_player(lambda obs: np.zeros((len(obs), 2), np.float32))
     play(player, 4)
-    memory.check_valid()
+    check_memory(memory)
     np.testing.assert_array_equal(memory.truncated[:4, 0], [False, False, True, False])
     assert memory.last_frames[2, 0] == 3
 

@@ -7,6 +7,7 @@ import numpy as np
 import psutil
 import pytest
 from gymnasium import spaces
+from memory_checks import check_memory, check_tree
 
 from baselines.common.envs.goals import Goals
 from baselines.common.errors import UserValueError
@@ -87,7 +88,7 @@ class History:
             self.steps.append((self.obs, actions, rewards, dones, limits))
             self.obs = self.show()
             self.buffer.add(actions, rewards, dones, self.obs, last_obs, truncated)
-            self.buffer.check_valid()
+            check_memory(self.buffer)
 
     def transition(self, row, env, n_step, gamma):
         """Returns the expected obs, action, return, next_obs, discount."""
@@ -199,7 +200,7 @@ def test_restored_from_segments_and_state(kind, space, stack, shape, monkeypatch
         again.set_state(state)
         for number, arrays in segments.items():
             again.set_segment(number, arrays)
-        again.check_valid()
+        check_memory(again)
         for batch in expected:
             for field, other in zip(batch, again.sample(3, 8)):
                 np.testing.assert_array_equal(field, other)
@@ -234,7 +235,7 @@ def test_sum_tree_finds_what_a_search_in_the_cumulative_sum_finds(size):
         values[-1] = 0.125
         tree.set(indices, values)
         expected[indices] = values
-        tree.check_valid()
+        check_tree(tree)
         np.testing.assert_array_equal(tree.get(np.arange(size)), expected)
         ends = np.cumsum(expected)
         assert tree.total == ends[-1]
@@ -260,7 +261,7 @@ def test_prioritized_frequencies_and_weights():
     History(buffer, 1, 1, (3,)).play(4)
     # 1, 1.51572, 1.93318 and 2.29740, which are p^0.6, over their sum, 6.74630
     buffer.update_priorities(np.array([[0, 1, 2, 3]]), np.array([[1.0, 2, 3, 4]]))
-    buffer.check_valid()
+    check_memory(buffer)
     expected = np.array([0.14823, 0.22467, 0.28655, 0.34054])
     batch = buffer.sample(1, 100_000)
     drawn = np.bincount(batch.indices[0], minlength=4) / 100_000
@@ -278,7 +279,7 @@ def test_new_transitions_have_the_largest_priority():
     history = History(buffer, 1, 1, (3,))
     history.play(2)
     buffer.update_priorities(np.array([[0, 1]]), np.array([[9.0, 0.0]]))
-    buffer.check_valid()
+    check_memory(buffer)
     history.play(1)
     drawn = np.bincount(buffer.sample(1, 1000).indices[0], minlength=3)
     assert drawn[1] <= 1

@@ -103,22 +103,6 @@ class HindsightReplayBuffer(ReplayBuffer):
             obs[..., self.goals.desired][replaced] = goals
         return batch
 
-    def check_valid(self) -> None:
-        """As in ReplayBuffer; also checks the stored goals and where episodes stop."""
-        super().check_valid()
-        rows = np.arange(self.oldest_row, self.count)
-        slots, following = rows % self.num_rows, (rows + 1) % self.num_rows
-        achieved = self.frames[following][..., self.goals.achieved]
-        goes_on = ~self.dones[slots]
-        assert (self.achieved[slots] == achieved)[goes_on].all()
-        for at, frame in self.last_frames.items():
-            assert at[0] == self.count % self.num_rows or (
-                (self.achieved[at] == frame[self.goals.achieved]).all()
-            )
-        stops, _ = self.episodes
-        del self.episodes  # to be computed again
-        assert (stops[slots] == self.episodes[0][slots]).all()
-
     def set_state(self, state) -> None:
         """As in ReplayBuffer."""
         super().set_state(state)

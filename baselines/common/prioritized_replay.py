@@ -70,13 +70,6 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         self.max_priority = max(self.max_priority, priorities.max())
         self.tree.set(indices.ravel(), priorities**self.alpha)
 
-    def check_valid(self) -> None:
-        """As in ReplayBuffer; also checks which transitions have a priority."""
-        super().check_valid()
-        self.tree.check_valid()
-        stored = self._stored()
-        assert ((self.tree.levels[0][: stored.size] > 0) == stored).all()
-
     def get_state(self) -> dict:
         leaves = self.tree.levels[0][: self.num_rows * self.num_envs]
         state = {"priorities": leaves.copy(), "max_priority": self.max_priority}
@@ -147,9 +140,3 @@ class SumTree:
             points = np.maximum(points - before[..., 0], 0.0)
             indices = indices * self.WIDTH + child
         return indices
-
-    def check_valid(self) -> None:
-        """Raises AssertionError if a sum is not the sum of its parts."""
-        for level, above in zip(self.levels, self.levels[1:]):
-            sums = level.reshape(-1, self.WIDTH).sum(axis=1)
-            assert (above[: len(sums)] == sums).all() and not above[len(sums) :].any()

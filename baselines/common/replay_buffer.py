@@ -214,21 +214,6 @@ class ReplayBuffer:
         before = self._obs(np.array([row]), np.array([env]))[0]
         return np.concatenate([before[..., last.shape[-1] :], last], axis=-1)
 
-    def check_valid(self) -> None:
-        """Raises AssertionError if the arrays contradict each other."""
-        stored = range(max(0, self.count - self.num_rows + 1), self.count)
-        slots = [row % self.num_rows for row in stored]
-        assert len(self) <= (self.num_rows - self.frame_stack) * self.num_envs
-        assert not self.truncated[slots][~self.dones[slots]].any()
-        for slot in slots:
-            following = (slot + 1) % self.num_rows
-            assert (self.starts[following] == self.dones[slot]).all()
-        newest = self.count % self.num_rows
-        found = {(row, env) for row, env in self.last_frames if row != newest}
-        assert found == {
-            (s, e) for s in slots for e in np.flatnonzero(self.truncated[s])
-        }
-
     # A checkpoint consists of segments, which are written once and never changed, and
     # a state with everything else.
 
