@@ -84,34 +84,6 @@ def dumpkvs():
     return current.dumpkvs()
 
 
-def begin_run(make_config, overwrite=False):
-    """Opens the files of a new run and locks their folder against other runs.
-
-    Args:
-        make_config: function without arguments that returns the JSON values for
-            ``config.json``; not called if ``configure`` was given them.
-        overwrite: whether to remove the files of an earlier run.
-
-    Raises:
-        UserFileError: if there was such a run and ``overwrite`` is false, or if another
-            process is writing to the folder.
-    """
-    current.begin_run(make_config, overwrite)
-
-
-def describe(make_config):
-    """Writes the ``config.json`` of a resumed run; arguments as in ``begin_run``."""
-    current.describe(make_config)
-
-
-def end_run():
-    """Discards the row so far and lets other runs write to the folder.
-
-    If ``configure`` was given a config, the folder stays locked until ``close``.
-    """
-    current.end_run()
-
-
 def write_histogram(name, values, step):
     """Writes a histogram to the outputs that support histograms.
 
@@ -203,24 +175,6 @@ def get_dir():
 def get_config():
     """Returns the JSON values of ``config.json`` that ``configure`` was given."""
     return current.config
-
-
-def continue_run(folder):
-    """Locks the log folder against other runs until ``end_run`` or the process ends.
-
-    Args:
-        folder: that of the run which is resumed.
-
-    Raises:
-        UserFileError: if another run is writing to the log folder; or if it is not
-            ``folder``, and an earlier run has written to it.
-    """
-    current.continue_run(folder)
-
-
-def begin_again():
-    """Restarts the files of a run that has no checkpoint to continue from."""
-    current.begin_again()
 
 
 def lose(error):

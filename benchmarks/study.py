@@ -203,7 +203,7 @@ def train(study, folder) -> None:
     if study.program == "baselines.run" and (folder / "config.json").exists():
         arguments = [f"--resume={folder}"]
     command = [sys.executable, "-m", study.program, *arguments]
-    print(" ".join(command), flush=True)
+    print(" ".join(command) + "\n", end="", flush=True)  # whole, beside others
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     try:
         os.setpriority(os.PRIO_PROCESS, process.pid, 19)

@@ -16,7 +16,7 @@ from baselines.common.episodes import count_due
 from baselines.common.errors import UserError, UserValueError
 from baselines.common.layers import NoisyDense
 from baselines.common.models import cnn_small
-from baselines.common.off_policy import BestWeights, exploration
+from baselines.common.off_policy import BestWeights, epsilon_at
 from baselines.common.prioritized_replay import PrioritizedReplayBuffer
 from baselines.common.q_function import QFunction
 from baselines.common.replay_buffer import Transitions
@@ -201,9 +201,9 @@ def test_noise_explores_instead_of_epsilon():
 
 
 def test_exploration_schedule():
-    rates = [exploration(step, 1000, 0.1) for step in (0, 500, 1000, 5000)]
+    rates = [epsilon_at(step, 1000, 0.1) for step in (0, 500, 1000, 5000)]
     assert rates == pytest.approx([1.0, 0.55, 0.1, 0.1])
-    assert exploration(0, 0, 0.1) == 0.1
+    assert epsilon_at(0, 0, 0.1) == 0.1
 
 
 @pytest.mark.parametrize("num_envs", [1, 3, 8])

@@ -15,7 +15,7 @@ from baselines.common.saving.log_folder import BEST_MODEL_FILE
 from baselines.common.saving.states import check_like, check_number
 from baselines.common.vec_env.vec_video_recorder import VecFilm
 
-SEED = 5000  # added to a run's seed for its evaluations
+SEED_OFFSET = 5000  # added to a run's seed for its evaluations
 RESULT_BYTES = 250  # for the result of an episode, a dict of three numbers
 
 
@@ -237,4 +237,4 @@ def seed_of_evaluation(seed) -> int:
     Args:
         seed: of the run; the seeds of its environments count up from it.
     """
-    return (seed + SEED) % 2**32
+    return (seed + SEED_OFFSET) % 2**32

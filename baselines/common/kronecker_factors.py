@@ -74,7 +74,7 @@ class Block:
         batch = x.shape[0]
         x = inputs_of(self.layer, x)
         gradients = ops.cast(ops.reshape(gradients, (-1, self.units)), "float32")
-        means = outer(x) / x.shape[0], outer(gradients) / batch
+        means = gram(x) / x.shape[0], gram(gradients) / batch
         for factor, mean in zip(self.factors, means):
             factor.assign(factor + share * (mean - factor))
 
@@ -92,7 +92,7 @@ def zeros(*shape):
     return keras.Variable(np.zeros(shape, np.float32), trainable=False)
 
 
-def outer(rows):
+def gram(rows):
     """Returns the sum of x xᵀ over rows [B, n]."""
     return ops.matmul(ops.transpose(rows), rows)
 

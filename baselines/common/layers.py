@@ -167,7 +167,7 @@ class Stream(keras.layers.Layer):
 
     def __init__(self, units, noisy, name=None):
         super().__init__(name=name)
-        kind = NoisyDense if noisy else QuietDense
+        kind = NoisyDense if noisy else PlainDense
         self.dense = [kind(n) for n in units]
 
     def build(self, input_shape):
@@ -189,7 +189,7 @@ def split_last(x, sizes):
     return [x[..., end - size : end] for size, end in zip(sizes, ends)]
 
 
-class QuietDense(keras.layers.Dense):
+class PlainDense(keras.layers.Dense):
     """A dense layer without noise: its noise is [B, 0]."""
 
     noise_size = 0

@@ -86,7 +86,7 @@ def make_memory(
     )
 
 
-def exploration(step, num_steps, final) -> float:
+def epsilon_at(step, num_steps, final) -> float:
     """Returns ε, which falls linearly from 1 to ``final`` over ``num_steps`` steps."""
     return max(final, 1.0 - (1.0 - final) * step / num_steps) if num_steps else final
 
@@ -192,7 +192,7 @@ class Player:
         self.counts = state["counts"].copy()
 
 
-def first_steps(learning_starts, env) -> int:
+def steps_before_training(learning_starts, env) -> int:
     """Returns the number of agent steps, over all ranks, before training begins.
 
     By then every rank has something in its memory.

@@ -109,6 +109,15 @@ class Logger:
         self.claimed = True
 
     def continue_run(self, folder):
+        """Locks the log folder against other runs until ``end_run``.
+
+        Args:
+            folder: that of the run which is resumed.
+
+        Raises:
+            UserFileError: if another run is writing to the log folder; or if it is not
+                ``folder``, and an earlier run has written to it.
+        """
         check_links(folder)
         self.lock()
         if self.folder is None or mpi.rank > 0:
@@ -119,6 +128,17 @@ class Logger:
             self.claim()
 
     def begin_run(self, make_config, overwrite):
+        """Opens the files of a new run and locks their folder against other runs.
+
+        Args:
+            make_config: function without arguments that returns the JSON values for
+                ``config.json``; not called if the logger was given them.
+            overwrite: whether to remove the files of an earlier run.
+
+        Raises:
+            UserFileError: if there was such a run and ``overwrite`` is false, or if
+                another process is writing to the folder.
+        """
         if self.has_run:  # whose files this run would replace
             self.claimed = False
             overwrite = overwrite or self.is_new
@@ -131,12 +151,14 @@ class Logger:
         self.open()
 
     def begin_again(self):
+        """Restarts the files of a run that has no checkpoint to continue from."""
         self.claimed = self.has_run = True
         if self.folder is not None and mpi.rank == 0:
             remove_monitor_files(self.folder)
         self.open()
 
     def describe(self, make_config):
+        """Writes the ``config.json`` of a run; argument as in ``begin_run``."""
         if self.config is None and self.folder is not None and mpi.rank == 0:
             self.claim()
             # First, as outputs may read it.
@@ -217,6 +239,10 @@ class Logger:
             self.descriptor = lock_folder(self.folder)
 
     def end_run(self):
+        """Discards the row so far and lets other runs write to the folder.
+
+        If the logger was given a config, the folder stays locked until ``close``.
+        """
         self.clear()  # What was added after the last row belongs to no other run.
         if self.config is None:  # Otherwise more files are saved until close().
             self.unlock()

@@ -166,7 +166,7 @@ class Run:
         try:
             (self.begin if self.resume is None else self.restore)()
         except BaseException:
-            logger.end_run()
+            logger.current.end_run()
             raise
         if not (self.stop or self.is_last):
             self.warn()
@@ -203,7 +203,7 @@ class Run:
         overwrite = self.arguments.given["overwrite"]
         if overwrite and logger.get_dir():
             check_may_overwrite(logger.get_dir(), self.load_path)
-        logger.begin_run(lambda: config_of_call(self), overwrite)
+        logger.current.begin_run(lambda: config_of_call(self), overwrite)
         mpi.wait()  # until rank 0 has removed the files of an earlier run
         if self.checkpoint_interval and not all(map(is_resumable, self.envs)):
             self.checkpoint_interval = 0
@@ -214,21 +214,21 @@ class Run:
         if not all(map(is_resumable, self.envs)):
             raise UserTypeError(NOT_RESUMABLE)
         folder, total = find_run_folder(self.resume), self.total_timesteps
-        logger.continue_run(folder)
+        logger.current.continue_run(folder)
         found = self.checkpoints.restore(folder, total)
         if found is None:
             interval = self.arguments.given["checkpoint_interval"]
             check_may_begin_again(folder, interval, self.batch_size)
             mpi.wait()  # until all ranks have looked
             self.clock.begin()
-            logger.begin_again()
-            logger.describe(lambda: config_of_call(self))
+            logger.current.begin_again()
+            logger.current.describe(lambda: config_of_call(self))
             mpi.wait()  # until rank 0 has removed the monitor files
             logger.log(f"{folder} has no checkpoint yet: starting from its beginning")
             return
         self.num_timesteps, old_total = found
         self.model.num_timesteps = self.num_timesteps
-        logger.describe(lambda: config_of_call(self, folder))
+        logger.current.describe(lambda: config_of_call(self, folder))
         logger.log(f"resuming {folder} at {self.num_timesteps} of {total} agent steps")
         if self.is_last:
             logger.log("It is finished; a larger --num_timesteps trains it longer.")
@@ -269,7 +269,7 @@ class Run:
             resume = resume_command(logger.get_dir(), logger.get_config())
             logger.log(f"{name}: {name_newest(folder)}; continue with {resume}")
         if self.total_timesteps:
-            logger.end_run()
+            logger.current.end_run()
 
     def updates(self):
         """Yields ``nupdates``, from 1, and ``num_timesteps`` of each update to make.

@@ -17,9 +17,9 @@ from baselines.common.off_policy import (
     LastMetrics,
     Player,
     check_returns,
-    first_steps,
     make_memory,
     return_limits,
+    steps_before_training,
     warn_if_untrained,
 )
 from baselines.common.optimizers import Adam
@@ -144,7 +144,7 @@ def learn(
         env, memory, lambda obs: noise.add(model.act(obs)), learning_starts, seed
     )
     last_metrics = LastMetrics()
-    untrained_until = first_steps(learning_starts, env)
+    untrained_until = steps_before_training(learning_starts, env)
     parts = dict(target=target, memory=memory, player=player, last_metrics=last_metrics)
     parts |= dict(critic_optimizer=critic_optimizer, policy_optimizer=policy_optimizer)
     with run.start(1, model, **parts, noise=noise):

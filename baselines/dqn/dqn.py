@@ -17,10 +17,10 @@ from baselines.common.off_policy import (
     BestWeights,
     LastMetrics,
     Player,
-    exploration,
-    first_steps,
+    epsilon_at,
     make_memory,
     old_names,
+    steps_before_training,
     warn_if_untrained,
 )
 from baselines.common.optimizers import Adam
@@ -212,7 +212,7 @@ def learn(
     update_target = backend.compile(
         lambda: move_towards(target.variables, model.variables, 1), variables
     )
-    untrained_until = first_steps(learning_starts, env)
+    untrained_until = steps_before_training(learning_starts, env)
     exploration_steps = 0 if noisy else exploration_fraction * total_timesteps
     player = Player(env, memory, lambda obs: model.step(obs)[0])
     saves_best = total_timesteps and checkpoint_freq
@@ -229,7 +229,7 @@ def learn(
     with run.start(1, model, **parts):
         warn_if_untrained(run, train_freq, untrained_until)
         for _, num_timesteps in run.updates():
-            model.epsilon = exploration(
+            model.epsilon = epsilon_at(
                 run.previous_timesteps, exploration_steps, final_epsilon
             )
             player.step_async()

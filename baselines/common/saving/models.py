@@ -52,7 +52,7 @@ def find_model(path) -> str:
 def trained_for(path) -> float:
     """Returns the agent steps that a saved model was trained for, infinite if unknown.
 
-    A copy of a folder may have lost the times of its files.
+    The file says so itself, as a copy of a folder may have lost the times of its files.
     """
     with contextlib.suppress(UserError):
         _, metadata = load_tensors(path)
