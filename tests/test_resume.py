@@ -609,7 +609,7 @@ def test_longer_training_says_what_it_does_to_schedules(capsys):
     assert json.loads(rows[-1])["total_timesteps"] == 4500
     config = json.loads(Path("cut/config.json").read_text())
     assert config["settings"]["total_timesteps"] == 4500
-    assert "--num_timesteps=45000" in log.splitlines()[-4]
+    assert "--num_timesteps=9000" in log.splitlines()[-4]
     assert "--resume" not in config["command"]
     assert [again["command"] for again in config["resumed"]] == [
         "python -m baselines.run --resume=cut --num_timesteps=4500"

@@ -234,8 +234,8 @@ class Run:
             logger.log("It is finished; a larger --num_timesteps trains it longer.")
         if total != old_total:
             logger.log(
-                f"It was meant to have {old_total}. Schedules now span {total}, and "
-                f"{self.num_timesteps / total:.0%} of that is done."
+                f"It was meant to have {old_total}. Schedules now span {total}: "
+                f"{self.num_timesteps / total:.0%} of training is done."
             )
         else:
             self.stop_at_score()  # where it may have ended
