@@ -15,6 +15,7 @@ from toy_envs import CounterEnv
 from baselines import logger
 from baselines.bench import Monitor, load_results
 from baselines.common.envs import make_vec_env
+from baselines.common.errors import UserValueError
 from baselines.common.vec_env import DummyVecEnv, SubprocVecEnv, VecMonitor
 
 
@@ -308,3 +309,61 @@ def test_worker_that_takes_over_continues_the_file_of_a_monitor(tmp_path):
         for _ in range(4):
             venv.step([0])
     assert load_results(tmp_path).l.tolist() == [2] * 3  # without the one cut short
+
+
+def resets_with_a_seed(env):
+    env.reset(seed=0)
+    return env
+
+
+def test_file_is_kept_though_an_environment_is_reset_to_seed_it(tmp_path):
+    def make_env():
+        env = Monitor(CounterEnv(terminate_after=2), str(tmp_path / "0"))
+        return resets_with_a_seed(env)
+
+    with DummyVecEnv([make_env]) as venv:
+        venv.reset()
+        for _ in range(4):
+            venv.step([0])
+        state = venv.get_state()
+    with DummyVecEnv([make_env]) as venv:
+        venv.set_state(state)
+        venv.step([0])
+        venv.step([0])
+    assert load_results(tmp_path).l.tolist() == [2] * 3
+
+
+def test_wrappers_above_a_monitor_are_restored_or_refused():
+    def state_of(wrap):
+        with DummyVecEnv([lambda: wrap(Monitor(gym.make("CartPole-v1"), None))]) as env:
+            assert env.resumable
+            env.reset()
+            obs = [env.step([0])[0] for _ in range(25)][-1]  # of the third episode
+            return env.get_state(), obs
+
+    def restored(wrap):
+        state, obs = state_of(wrap)
+        with DummyVecEnv([lambda: wrap(Monitor(gym.make("CartPole-v1"), None))]) as env:
+            env.set_state(state)
+            np.testing.assert_array_equal(env.get_state()["obs"], obs)
+
+    restored(lambda env: gym.wrappers.TimeLimit(env, 100))
+    restored(
+        lambda env: gym.wrappers.FlattenObservation(
+            gym.wrappers.FrameStackObservation(env, 3)
+        )
+    )
+    with pytest.raises(UserValueError, match="hidden state that survives"):
+        restored(gym.wrappers.NormalizeObservation)
+
+
+def test_wrappers_above_a_monitor_are_checked():
+    def wrap(env):
+        space = env.observation_space
+        return gym.wrappers.TransformObservation(env, lambda obs: obs * np.nan, space)
+
+    with (
+        DummyVecEnv([lambda: wrap(Monitor(gym.make("CartPole-v1"), None))]) as venv,
+        pytest.raises(UserValueError, match="not finite"),
+    ):
+        venv.reset()

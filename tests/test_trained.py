@@ -26,7 +26,7 @@ from baselines.common.envs.spaces import space_from_json, space_to_json
 from baselines.common.errors import UserError, UserFileError, UserValueError
 from baselines.common.evaluation import evaluate as evaluate_model
 from baselines.common.evaluation import play_steps
-from baselines.common.loading import find_env
+from baselines.common.loading import find_env, foreign
 from baselines.common.saving.models import find_model
 from baselines.common.saving.tensors import load_tensors, save_tensors
 from baselines.common.vec_env import DummyVecEnv
@@ -468,12 +468,21 @@ def test_commands_on_a_model_refuse_several_ranks(monkeypatch):
 
 def test_network_made_by_functools_is_given_again(tmp_path):
     def net(layers, units=8):
-        return keras.Sequential([keras.layers.Dense(units)] * layers)
+        return keras.Sequential([keras.layers.Dense(units) for _ in range(layers)])
 
-    given = dict(network=functools.partial(net, 2))
+    def of_units(layers, **units):
+        return net(layers, **units)
+
     learn = import_learn("a2c")
-    model = learn(env=gym.make("CartPole-v1"), total_timesteps=0, units=4, **given)
-    model.save(tmp_path / "model")
-    again = baselines.load(tmp_path / "model", **given)
-    obs = np.ones((1, 4), np.float32)
-    np.testing.assert_array_equal(model.value(obs), again.value(obs))
+    for network in functools.partial(net, 2), functools.partial(of_units, 2, units=8):
+        model = learn(env=gym.make("CartPole-v1"), total_timesteps=0, network=network)
+        model.save(tmp_path / "model")
+        again = baselines.load(tmp_path / "model", network=network)
+        obs = np.ones((1, 4), np.float32)
+        np.testing.assert_array_equal(model.value(obs), again.value(obs))
+
+
+def test_what_to_give_again_are_arguments_that_evaluate_takes():
+    stored = {"env": "my_envs:Sign-v0", "alg": "my_pkg.alg", "reward": "my_rewards:f"}
+    text = str(foreign("log", "env", stored))
+    assert "--alg=my_pkg.alg" in text and "--reward" not in text

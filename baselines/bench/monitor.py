@@ -52,18 +52,17 @@ class Monitor(gym.Wrapper):
     """
 
     EXT = "monitor.csv"
-    above_recorder = True  # whose replays are not episodes
     begins_files = True  # whether a reset creates the file
 
     @staticmethod
     @contextlib.contextmanager
     def without_files():
         """Lets resets create no files inside a ``with`` block."""
-        Monitor.begins_files = False
+        before, Monitor.begins_files = Monitor.begins_files, False
         try:
             yield
         finally:
-            Monitor.begins_files = True
+            Monitor.begins_files = before
 
     def __init__(self, env, filename, allow_early_resets=False, info_keywords=()):
         super().__init__(env)
@@ -71,6 +70,7 @@ class Monitor(gym.Wrapper):
         self.info_keywords = info_keywords
         self.t_start = time.time()
         self.writer = None
+        self.records = True  # except in a replay, see Recorder
         if filename is not None:
             env_id = env.spec.id if env.spec else None
             header = {"t_start": self.t_start, "env_id": env_id}
@@ -81,7 +81,7 @@ class Monitor(gym.Wrapper):
 
     def reset(self, **kwargs):
         begun = self.episode_length > 0 and not self.needs_reset
-        if begun and not self.allow_early_resets:
+        if begun and not self.allow_early_resets and self.records:
             raise RuntimeError(
                 "reset() before the end of an episode; pass allow_early_resets=True "
                 "to Monitor if that is intended"
@@ -93,7 +93,7 @@ class Monitor(gym.Wrapper):
         return obs, info
 
     def _begin_file(self):
-        if self.writer and Monitor.begins_files:
+        if self.writer and self.records and Monitor.begins_files:
             self.writer.open()
 
     def step(self, action):
@@ -110,7 +110,7 @@ class Monitor(gym.Wrapper):
             result |= {key: info[key] for key in self.info_keywords}
             self.needs_reset = True
             info = {**info, "episode": result}
-            if self.writer:
+            if self.writer and self.records:
                 self.writer.write_row(result)
         return obs, reward, terminated, truncated, info
 

@@ -78,7 +78,8 @@ class Arguments(NamedTuple):
             part = argument.marker(Part)
             if part and (part.when_loaded is None) == in_model:
                 own = declared_arguments(part.find(self.given[name]))
-                found[name] = {*own, *self.values[name].build.keywords}
+                named = self.values[name].build.keywords.keys() & self.given.keys()
+                found[name] = {*own, *named}
         return found
 
     def without_effect(self) -> list:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from baselines.common import mpi
 from baselines.common.checked_arguments import NOT_IN_FILE
-from baselines.common.config import foreign_values, read_config
+from baselines.common.config import CODE_OF_MODEL, foreign_values, read_config
 from baselines.common.declarations import declared_arguments
 from baselines.common.discovery import find_algorithm, import_learn, list_algorithms
 from baselines.common.envs.make import build_env, make_env
@@ -61,9 +61,9 @@ def load(path, **given):
         raise foreign(path, "alg", stored, given)
     learn = import_learn(module if alg is None else find_algorithm(alg))
     for name, argument in declared_arguments(learn).items():
-        value = arguments.get(name)
+        part, value = argument.marker(Part), arguments.get(name)
         trusted = name in given or value == learn.settings.get(name)
-        if argument.marker(Part) and ":" in str(value) and not trusted:
+        if part and not part.when_loaded and ":" in str(value) and not trusted:
             raise foreign(path, name, arguments, given)
     left_out = arguments.pop(NOT_IN_FILE, [])
     check_metadata(path, learn, arguments, left_out)
@@ -134,7 +134,7 @@ def foreign(path, name, stored, given=()) -> UserValueError:
         stored: arguments in the file; others of them may name such code as well.
         given: names of the arguments that were given again.
     """
-    others = foreign_values(stored)
+    others = foreign_values(stored, CODE_OF_MODEL)
     again = {name: stored[name]}
     again |= {k: v for k, v in others.items() if k not in given}
     flags = shlex.join(f"--{k}={v}" for k, v in again.items())

@@ -258,7 +258,7 @@ class Run:
             if not (self.has_row or self.first_timestep):
                 logger.warn(
                     f"no row was logged: {self.episodes.count} episodes ended (as a "
-                    "Monitor reports them), and rows come every print_freq episodes"
+                    "Monitor reports them), and off policy, rows come every print_freq"
                 )
         folder = self.checkpoints.folder if self.checkpoint_interval else ""
         if isinstance(error, (DivergedError, UserFileError)):

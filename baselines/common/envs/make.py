@@ -317,8 +317,8 @@ def as_vec_env(env, seed=None) -> VecEnv:
     if isinstance(env, gym.vector.VectorEnv):
         return VecMonitor(GymnasiumVecEnv(env, seed))
     if isinstance(env, gym.Env):
-        recorded = has_wrapper(env, Recorder)
-        env = flatten_observations(env if recorded else CheckedEnv(env))
+        checked = has_wrapper(env, CheckedEnv)
+        env = flatten_observations(env if checked else CheckedEnv(env))
         with Monitor.without_files():  # They begin when the run does.
             env.reset(seed=seed)
         venv = DummyVecEnv([lambda: env])

@@ -1,5 +1,7 @@
 """Environments whose state can be saved and restored."""
 
+import contextlib
+
 import gymnasium as gym
 import numpy as np
 
@@ -22,8 +24,8 @@ class Recorder(gym.Wrapper):
     whose episodes depend on nothing else, without code for its simulator; for
     others, ``get_state`` or ``set_state`` raises.
 
-    It has to sit where every ``reset`` starts a new episode, and a replay leaves no
-    trace: above NoopResetEnv and the frame skips, below Monitor and EpisodicLifeEnv.
+    It has to sit where every ``reset`` starts a new episode: above NoopResetEnv and
+    the frame skips, below EpisodicLifeEnv. A Monitor below it records no replay.
     """
 
     def __init__(self, env):
@@ -82,16 +84,9 @@ class Recorder(gym.Wrapper):
             "generator": self.generator_state,
             "reset_arguments": self.reset_arguments,
             "actions": actions.copy(),
-            "last_obs": self.last_array(),
+            "last_obs": np.array(self.last_obs),
             "total_reward": self.total_reward,
         }
-
-    def last_array(self) -> np.ndarray:
-        """Returns a copy of the last observation; a Dict or Tuple becomes a vector."""
-        space = self.observation_space
-        if isinstance(space, (gym.spaces.Dict, gym.spaces.Tuple)):
-            return gym.spaces.flatten(space, self.last_obs)
-        return np.array(self.last_obs)
 
     def set_state(self, state) -> None:
         """Replays the recorded episode.
@@ -110,13 +105,14 @@ class Recorder(gym.Wrapper):
             )
         self.check_replay(state["reset_arguments"], state["actions"])
         set_generator(self.unwrapped.np_random, state["generator"])
-        self.reset(**state["reset_arguments"])
-        # A reset with a seed draws from a new generator, as it did then.
-        self.generator_state = state["generator"]
-        for action in state["actions"]:
-            self.step(action)
+        with paused(monitors_below(self)):
+            self.reset(**state["reset_arguments"])
+            # A reset with a seed draws from a new generator, as it did then.
+            self.generator_state = state["generator"]
+            for action in state["actions"]:
+                self.step(action)
         if self.total_reward != state["total_reward"] or not np.array_equal(
-            self.last_array(), state["last_obs"], equal_nan=True
+            self.last_obs, state["last_obs"], equal_nan=True
         ):
             raise UserValueError(
                 f"{name} cannot be resumed: the same actions from the same random "
@@ -152,11 +148,29 @@ def with_recorder(env) -> gym.Env:
     """
     if has_wrapper(env, Recorder):
         return env
+    env = env if has_wrapper(env, CheckedEnv) else CheckedEnv(env)
     above = [x for x in wrappers_of(env) if getattr(x, "above_recorder", False)]
-    if above:
-        above[-1].env = with_recorder(above[-1].env)
-        return env
-    return Recorder(env if has_wrapper(env, CheckedEnv) else CheckedEnv(env))
+    if not above:
+        return Recorder(env)
+    above[-1].env = Recorder(above[-1].env)
+    return env
+
+
+def monitors_below(recorder) -> list:
+    """Returns the Monitors below a Recorder, which have the attribute ``records``."""
+    return [x for x in wrappers_of(recorder.env) if hasattr(x, "records")]
+
+
+@contextlib.contextmanager
+def paused(monitors):
+    """Lets Monitors record nothing inside a ``with`` block."""
+    for monitor in monitors:
+        monitor.records = False
+    try:
+        yield
+    finally:
+        for monitor in monitors:
+            monitor.records = True
 
 
 def has_wrapper(env, kind) -> bool:
@@ -194,13 +208,17 @@ def is_resumable(env) -> bool:
 
 
 def stateful_wrappers(env) -> list:
-    """Returns the Recorder in ``env`` and the wrappers with state, innermost first."""
+    """Returns the Recorder in ``env`` and the other wrappers with state.
+
+    The Recorder is the first, as its replay changes the Monitors below it; then come
+    these, and then the wrappers above it, innermost first.
+    """
     wrappers = []
     while not isinstance(env, Recorder):
         if hasattr(env, "get_state"):
             wrappers.append(env)
         env = env.env
-    return [env, *reversed(wrappers)]
+    return [env, *monitors_below(env), *reversed(wrappers)]
 
 
 def get_env_state(env) -> list:

@@ -4,6 +4,7 @@ import contextlib
 
 import numpy as np
 
+from baselines.bench.monitor import Monitor
 from baselines.common.envs.recorder import (
     get_env_state,
     is_resumable,
@@ -41,7 +42,8 @@ class DummyVecEnv(VecEnv):
         try:
             with self._named(len(env_fns)):
                 for self._current, env_fn in enumerate(env_fns):
-                    self.envs.append(with_recorder(env_fn()))
+                    with Monitor.without_files():  # if it is reset, to seed it
+                        self.envs.append(with_recorder(env_fn()))
             check_equal_spaces(
                 [(env.observation_space, env.action_space) for env in self.envs]
             )

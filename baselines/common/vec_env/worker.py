@@ -36,6 +36,7 @@ from multiprocessing.connection import Connection
 import cloudpickle
 import numpy as np
 
+from baselines.bench.monitor import Monitor
 from baselines.common.envs.recorder import (
     get_env_state,
     has_generator,
@@ -73,7 +74,8 @@ class Worker:
         self.first = first
         for i, env_fn in enumerate(cloudpickle.loads(env_fns)):
             self.current = i
-            self.envs.append(with_recorder(env_fn()))
+            with Monitor.without_files():  # if it is reset, to seed it
+                self.envs.append(with_recorder(env_fn()))
         if "cv2" in sys.modules:
             # There is already a worker for every core.
             sys.modules["cv2"].setNumThreads(1)
