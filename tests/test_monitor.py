@@ -19,20 +19,13 @@ from baselines.common.errors import UserValueError
 from baselines.common.vec_env import DummyVecEnv, SubprocVecEnv, VecMonitor
 
 
-class DictEnv(gym.Env):
+class DictEnv(CounterEnv):
     """An environment with Dict observations, whose episodes take three steps."""
 
     observation_space = spaces.Dict(t=spaces.Discrete(4), x=spaces.Box(0, 1, (2,)))
-    action_space = spaces.Discrete(2)
 
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.t = 0
-        return self.observation(), {}
-
-    def step(self, action):
-        self.t += 1
-        return self.observation(), 1.0, self.t == 3, False, {}
+    def __init__(self):
+        super().__init__(terminate_after=3)
 
     def observation(self):
         return {"t": self.t, "x": self.np_random.random(2, np.float32)}

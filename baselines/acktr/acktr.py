@@ -18,7 +18,9 @@ from baselines.common.returns import explained_variance, n_step
 from baselines.common.runners import Runner, flatten
 from baselines.common.schedules import check_lrschedule, make_schedule
 
-FISHER_STRIDE = 5  # Factors from all time steps would take longer than all else.
+# Between time steps that the Fisher factors are computed from, to save time; OpenAI
+# Baselines uses all of them.
+FISHER_STRIDE = 5
 
 
 def acktr_loss(params, values, actions, advantages, returns, *, distribution, c_v, c_e):

@@ -5,6 +5,7 @@ import contextlib
 import gymnasium as gym
 import numpy as np
 
+from baselines.bench.monitor import Monitor
 from baselines.common.envs.checked import CheckedEnv
 from baselines.common.errors import UserTypeError, UserValueError, first_line
 from baselines.common.saving.states import (
@@ -157,8 +158,8 @@ def with_recorder(env) -> gym.Env:
 
 
 def monitors_below(recorder) -> list:
-    """Returns the Monitors below a Recorder, which have the attribute ``records``."""
-    return [x for x in wrappers_of(recorder.env) if hasattr(x, "records")]
+    """Returns the Monitors below a Recorder."""
+    return [x for x in wrappers_of(recorder.env) if isinstance(x, Monitor)]
 
 
 @contextlib.contextmanager
