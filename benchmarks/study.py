@@ -71,7 +71,8 @@ SYSTEMS = {  # as in Maksim Lapan's study, with dqn's preset and rainbow's learn
     "dueling": "--alg=dqn --dueling --hiddens=[256]",
     "categorical": "--alg=dqn --values=categorical --v_min=-5 --v_max=5",
     "rainbow": "--alg=rainbow",
-    # As controls: longer returns, and the paper's range of returns.
+    # As controls: less noise, longer returns, and the paper's range of returns.
+    "rainbow_less_noise": "--alg=rainbow --noisy_sigma=0.1",
     "rainbow_4_steps": "--alg=rainbow --n_step=4",
     "rainbow_5_steps": "--alg=rainbow --n_step=5",
     "rainbow_wide": "--alg=rainbow --v_min=-10 --v_max=10",
@@ -109,7 +110,7 @@ def studies() -> list:
     found.append(Study("ppo2_clip/falling_4_envs_seed_0", command, 3_000_000))
     for seed in (0, 1):
         for system, arguments in SYSTEMS.items():
-            if seed and system not in ("dqn", "rainbow"):
+            if seed and system not in ("dqn", "rainbow", "rainbow_less_noise"):
                 continue
             command = f"{arguments} {PONG} --num_timesteps=6e5 --seed={seed}"
             command += " --lr=2.5e-4 --precision=bfloat16"

@@ -49,7 +49,7 @@ def floats(*values):
     return np.array(values, np.float32)
 
 
-def q_function(values=SCALARS, dueling=False, noisy=False, actions=4, **keywords):
+def q_function(values=SCALARS, dueling=False, sigma=None, actions=4, **keywords):
     return QFunction(
         VECTOR,
         spaces.Discrete(actions),
@@ -57,7 +57,7 @@ def q_function(values=SCALARS, dueling=False, noisy=False, actions=4, **keywords
         values,
         [8],
         dueling,
-        noisy,
+        sigma,
         seed=0,
         **keywords,
     )
@@ -126,23 +126,24 @@ def test_categorical_loss_and_mean():
     np.testing.assert_allclose([losses, priorities], [[np.log(2)]] * 2, rtol=1e-5)
 
 
-def test_variance_of_noisy_layers():
-    layer = NoisyDense(2)
+@pytest.mark.parametrize("sigma", [0.1, 0.5])
+def test_variance_of_noisy_layers(sigma):
+    layer = NoisyDense(2, sigma)
     layer.build((None, 100))
     noise = np.random.default_rng(0).standard_normal((20_000, 102), np.float32)
     x = np.ones((20_000, 100), np.float32)
     still = layer(x[:1], np.zeros((1, 102), np.float32))
     moved = np.asarray(layer(x, noise) - still)
-    # Deviations are 0.5 / sqrt(100), and noise is sgn(e) sqrt|e| on both sides, of
+    # Deviations are sigma / sqrt(100), and noise is sgn(e) sqrt|e| on both sides, of
     # variance m = sqrt(2 / pi) each: m for a bias, m^2 for each of 100 weights.
-    expected = 0.05**2 * (100 * 0.63662 + 0.79788)
+    expected = sigma**2 / 100 * (100 * 0.63662 + 0.79788)
     np.testing.assert_allclose(moved.var(axis=0), expected, rtol=0.05)
-    np.testing.assert_allclose(moved.mean(axis=0), 0, atol=0.01)
+    np.testing.assert_allclose(moved.mean(axis=0), 0, atol=0.02 * sigma)
 
 
 def test_noisy_layers_begin_with_weights_and_biases_of_their_own():
     keras.utils.set_random_seed(0)
-    layer = NoisyDense(50)
+    layer = NoisyDense(50, 0.5)
     layer.build((None, 100))
     bias, kernel = np.asarray(layer.bias), np.asarray(layer.kernel)
     # 100 inputs: uniform in ±0.1
@@ -162,12 +163,12 @@ def test_dueling_advantages_have_no_mean():
 
 @pytest.mark.parametrize("values", [SCALARS, CategoricalValues(11, -5, 5)])
 @pytest.mark.parametrize("dueling", [False, True])
-@pytest.mark.parametrize("noisy", [False, True])
-def test_all_kinds_of_heads_act_and_are_saved(values, dueling, noisy, tmp_path):
-    model = q_function(values, dueling, noisy)
+@pytest.mark.parametrize("sigma", [None, 0.5])
+def test_all_kinds_of_heads_act_and_are_saved(values, dueling, sigma, tmp_path):
+    model = q_function(values, dueling, sigma)
     model.final_epsilon = 0.25
     model.save(tmp_path / "model")
-    other = q_function(values, dueling, noisy)
+    other = q_function(values, dueling, sigma)
     other.parts["actions"].dense[0].kernel.assign_add(
         ops.ones_like(other.parts["actions"].dense[0].kernel)
     )
@@ -195,7 +196,7 @@ def test_share_of_random_actions():
 
 
 def test_noise_explores_instead_of_epsilon():
-    model = q_function(noisy=True)
+    model = q_function(sigma=0.5)
     actions = model.step(np.zeros((500, 3), np.float32))[0]
     assert len(set(actions)) > 1
 

@@ -155,20 +155,21 @@ def conv(filters, kernel_size, strides):
 
 
 class Stream(keras.layers.Layer):
-    """Dense layers, noisy or not, with ReLU between them.
+    """Dense layers, with or without noise on their weights, with ReLU between them.
 
     It is called with features [B, F] and noise [B or 1, ``noise_size``].
 
     Args:
         units: units of each layer; the last one has no activation.
-        noisy: whether the layers are ``NoisyDense``.
+        sigma: initial deviation of the noise, see ``NoisyDense``; None for no noise.
         name: name of this layer.
     """
 
-    def __init__(self, units, noisy, name=None):
+    def __init__(self, units, sigma, name=None):
         super().__init__(name=name)
-        kind = NoisyDense if noisy else PlainDense
-        self.dense = [kind(n) for n in units]
+        self.dense = [
+            PlainDense(n) if sigma is None else NoisyDense(n, sigma) for n in units
+        ]
 
     def build(self, input_shape):
         for layer in self.dense:
@@ -203,19 +204,22 @@ class NoisyDense(keras.layers.Layer):
 
     Fortunato et al. 2018, "Noisy Networks for Exploration", factorised Gaussian noise
     (equations 10 and 11). Each sample of a batch may have its own noise.
+
+    Args:
+        units: how many outputs.
+        sigma: initial deviation of the noise, in units of 1 / √inputs; the paper's σ0.
     """
 
-    SIGMA = 0.5  # initial deviation, in units of 1 / √inputs
-
-    def __init__(self, units):
+    def __init__(self, units, sigma):
         super().__init__()
         self.units = units
+        self.sigma = sigma
 
     def build(self, input_shape):
         self.inputs = input_shape[-1]
         self.noise_size = self.inputs + self.units
         bound = self.inputs**-0.5
-        constant = keras.initializers.Constant(self.SIGMA * bound)
+        constant = keras.initializers.Constant(self.sigma * bound)
         shapes = {"kernel": (self.inputs, self.units), "bias": (self.units,)}
         for name, shape in shapes.items():
             # A shared initialiser would draw the same numbers for both.

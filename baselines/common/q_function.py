@@ -19,7 +19,8 @@ class QFunction(Model):
         hiddens: units of the layers between the network and the values.
         dueling: whether these form two streams, one for the value of a state and one
             for the advantages of actions (Wang et al. 2016, equation 9).
-        noisy: whether their weights are noisy.
+        sigma: initial deviation of the noise on their weights, see ``NoisyDense``; None
+            for no noise.
         seed: of the generator that acting draws from.
         algorithm: name of the module that trains it; saved with the model.
 
@@ -40,7 +41,7 @@ class QFunction(Model):
         values,
         hiddens=(),
         dueling=False,
-        noisy=False,
+        sigma=None,
         seed=None,
         algorithm=None,
     ):
@@ -53,7 +54,7 @@ class QFunction(Model):
             units["state"] = values.size
         # TensorFlow sums gradients in the order of layer names. Keras' own names count
         # up, so that a second model in a process would differ in the last bits.
-        self.streams = [Stream([*hiddens, n], noisy, name) for name, n in units.items()]
+        self.streams = [Stream([*hiddens, n], sigma, name) for name, n in units.items()]
         self.parts |= zip(units, self.streams)
         self.parts["exploration"] = Scalar("epsilon", trainable=False)
         self.epsilon = None

@@ -145,6 +145,11 @@ def learn(
         "whether to explore by noise on the weights instead of random actions "
         "(Fortunato et al. 2018)",
     ] = False,
+    noisy_sigma: Annotated[
+        arg.Positive,
+        arg.Needs("noisy"),
+        "initial deviation of that noise, in units of 1 / √inputs of a layer",
+    ] = 0.5,
     callback: arg.Callback = None,
 ) -> QFunction:
     """Trains a Q-function by DQN and returns it.
@@ -161,7 +166,7 @@ def learn(
             values,
             hiddens,
             dueling,
-            noisy,
+            noisy_sigma if noisy else None,
             seed,
             algorithm=__name__,
         )
