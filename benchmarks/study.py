@@ -77,6 +77,7 @@ SYSTEMS = {  # as in Maksim Lapan's study, with dqn's preset and rainbow's learn
     "rainbow_5_steps": "--alg=rainbow --n_step=5",
     "rainbow_wide": "--alg=rainbow --v_min=-10 --v_max=10",
 }
+TWICE = "rainbow_less_noise", "rainbow_4_steps"  # controls with two seeds
 CUT = {  # runs that are not trained, or not to their end, and why
     "a2c_envs/4_seed_0": "its machine was lost, and seed 1 agrees with it",
     "a2c_envs/16_seed_0": "results/a2c_pong/ten_million has 16 environments",
@@ -110,7 +111,7 @@ def studies() -> list:
     found.append(Study("ppo2_clip/falling_4_envs_seed_0", command, 3_000_000))
     for seed in (0, 1):
         for system, arguments in SYSTEMS.items():
-            if seed and system not in ("dqn", "rainbow", "rainbow_less_noise"):
+            if seed and system not in ("dqn", "rainbow", *TWICE):
                 continue
             command = f"{arguments} {PONG} --num_timesteps=6e5 --seed={seed}"
             command += " --lr=2.5e-4 --precision=bfloat16"
