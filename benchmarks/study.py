@@ -80,7 +80,7 @@ CUT = {  # runs that are not trained, or not to their end, and why
     "a2c_envs/4_seed_0": "its machine was lost, and seed 1 agrees with it",
     "a2c_envs/16_seed_0": "results/a2c_pong/ten_million has 16 environments",
     "ppo2_clip/falling_4_envs_seed_0": "it learns later than with 8 environments",
-    "systems/rainbow_4_steps_seed_0": "a falling learning rate was tried instead",
+    "systems/rainbow_4_steps_seed_0": "trained twice, see rainbow_4_steps_again_seed_0",
     "systems/rainbow_5_steps_seed_0": "it learns more slowly than with 4 steps",
     "systems/rainbow_less_noise_seed_1": "it learns later than with the paper's noise",
     "systems/rainbow_4_steps_falling_lr_seed_1": "18 had become out of its reach",
