@@ -352,6 +352,15 @@ def test_each_switch_changes_what_is_trained():
     assert all(kinds(**rainbow.learn.settings).values())
 
 
+def test_noise_begins_with_the_given_deviation():
+    settings = dict(network="mlp", num_layers=0, hiddens=[], total_timesteps=0)
+    model = learn(env=cartpoles(), **settings, noisy=True, noisy_sigma=0.125)
+    (layer,) = model.parts["actions"].dense
+    # CartPole has 4 inputs: 0.125 / √4
+    for sigma in (layer.kernel_sigma, layer.bias_sigma):
+        np.testing.assert_allclose(sigma, np.full(sigma.shape, 0.0625))
+
+
 @on_white_images
 def test_frames_are_not_scaled_twice(make):
     """Pixels divided by 255 twice kept OpenAI Baselines' DQN from learning Pong.
