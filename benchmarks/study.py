@@ -75,7 +75,10 @@ SYSTEMS = {  # as in Maksim Lapan's study, with dqn's preset and rainbow's learn
     "rainbow_4_steps": "--alg=rainbow --n_step=4",
     "rainbow_5_steps": "--alg=rainbow --n_step=5",
     "rainbow_wide": "--alg=rainbow --v_min=-10 --v_max=10",
+    # Noise right behind the convolutions, as in the paper.
+    "rainbow_512": "--alg=rainbow --network=cnn --dense_layer=False --hiddens=[512]",
 }
+TWO_SEEDS = "dqn", "rainbow", "rainbow_4_steps", "rainbow_512"
 CUT = {  # runs that are not trained, or not to their end, and why
     "a2c_envs/4_seed_0": "its machine was lost, and seed 1 agrees with it",
     "a2c_envs/16_seed_0": "results/a2c_pong/ten_million has 16 environments",
@@ -110,7 +113,7 @@ def studies() -> list:
     found.append(Study("ppo2_clip/falling_4_envs_seed_0", command, 3_000_000))
     for seed in (0, 1):
         for system, arguments in SYSTEMS.items():
-            if seed and system not in ("dqn", "rainbow", "rainbow_4_steps"):
+            if seed and system not in TWO_SEEDS:
                 continue
             command = f"{arguments} {PONG} --num_timesteps=6e5 --seed={seed}"
             command += " --lr=2.5e-4 --precision=bfloat16"

@@ -94,6 +94,7 @@ def test_frames_go_to_the_compiled_functions_as_uint8(monkeypatch):
         ("cnn", 1_684_128),
         # 8*8*4*16+16 + 4*4*16*32+32 + 3*3*32*32+32 + 1568*256+256
         (partial(cnn, width=0.5), 423_248),
+        (partial(cnn, dense_layer=False), 77_984),
         # 8*8*4*8+8 + 4*4*8*16+16 + 1296*128+128
         ("cnn_small", 170_136),
         # 8*8*4*32+32 + 4*4*32*64+64 + 3*3*64*64+64

@@ -48,17 +48,20 @@ def cnn(
         Interval(ge=1 / 32, le=32),
         "factor for the number of filters and units in each layer",
     ] = 1.0,
+    dense_layer: Annotated[
+        bool, "whether the dense layer of 512 units follows the convolutions"
+    ] = True,
 ):
     """The network of DeepMind's Nature paper (Mnih et al. 2015)."""
-    return keras.Sequential(
-        [
-            conv(round(32 * width), 8, 4),
-            conv(round(64 * width), 4, 2),
-            conv(round(64 * width), 3, 1),
-            layers.Flatten(data_format="channels_last"),
-            dense(round(512 * width), "relu"),
-        ]
-    )
+    stack = [
+        conv(round(32 * width), 8, 4),
+        conv(round(64 * width), 4, 2),
+        conv(round(64 * width), 3, 1),
+        layers.Flatten(data_format="channels_last"),
+    ]
+    if dense_layer:
+        stack.append(dense(round(512 * width), "relu"))
+    return keras.Sequential(stack)
 
 
 def cnn_small():
