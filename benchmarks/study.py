@@ -10,8 +10,8 @@ has a log folder below FOLDER, named as in ``RUNS``. An interrupted run is resum
 that has reached its end, or the agent steps or mean return at which it should stop, is
 copied to results/, with the returns of all games in ``games.csv.gz``. ``python -m
 benchmarks.tables write`` then fills in the tables of results/README.md. If a run fails,
-no other is started. Finished runs, and those in ``CUT``, are only trained if they are
-named in full; results/ keeps what it has of them.
+no other is started. Finished runs, and those in ``CUT``, are only trained with
+``--again``; results/ keeps what it has of them.
 """
 
 import fnmatch
@@ -266,19 +266,25 @@ def describe(study, folder=None) -> str:
     return f"{study.name:<42} {state}{reason}"
 
 
-def train_all(folder, patterns, jobs) -> None:
-    """Trains the runs that match the patterns and are not kept, or named in full."""
+def train_all(folder, patterns, jobs, again) -> None:
+    """Trains the runs that match the patterns, unless results/ has them already.
+
+    Args:
+        folder: folder of the logs.
+        patterns: of the names of runs.
+        jobs: number of runs at a time.
+        again: whether to train those as well that results/ has.
+    """
     chosen = [
         study
         for study in RUNS.values()
         if any(fnmatch.fnmatch(study.name, pattern) for pattern in patterns)
-        and (study.name in patterns or not is_kept(study))
+        and (again or not is_kept(study))
     ]
     if not chosen:
         raise UserValueError(
             f"nothing to train: no run matches {' '.join(patterns)}, or all are "
-            "finished or cut, see --list; name one in full to train it again, in a new "
-            "folder"
+            "finished or cut, see --list; --again trains those as well"
         )
     shares = iter(shares_of_cores(jobs))
 
@@ -315,6 +321,9 @@ def main(argv=None):
     parser.add_argument("folder", type=Path, nargs="?", help="folder of the logs")
     parser.add_argument("patterns", nargs="*", default=["*"], help="names of runs")
     parser.add_argument("--list", action="store_true", help="list all runs")
+    parser.add_argument(
+        "--again", action="store_true", help="train finished and cut runs as well"
+    )
     parser.add_argument("--jobs", type=int, default=1, help="number of runs at a time")
     with cli.one_line_errors():
         args = parser.parse_args(sys.argv[1:] if argv is None else argv)
@@ -327,7 +336,7 @@ def main(argv=None):
             raise UserValueError(f"--jobs has to be at least 1, received {args.jobs}")
         # So that the runs end as well, and save a checkpoint.
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-        train_all(args.folder, args.patterns, args.jobs)
+        train_all(args.folder, args.patterns, args.jobs, args.again)
 
 
 if __name__ == "__main__":

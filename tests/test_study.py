@@ -91,7 +91,7 @@ def test_a_run_that_was_kept_before_its_end_says_so(results, monkeypatch):
     assert study.describe(Study("y", "")).endswith("cut (no machine)")
 
 
-def test_a_run_that_was_cut_exists_and_is_trained_only_by_its_name(
+def test_a_run_that_was_cut_exists_and_is_trained_only_again(
     results, tmp_path, capsys, monkeypatch
 ):
     assert set(study.CUT) <= set(RUNS)
@@ -100,7 +100,7 @@ def test_a_run_that_was_cut_exists_and_is_trained_only_by_its_name(
     assert "nothing to train" in capsys.readouterr().err
     trained = []
     monkeypatch.setattr(study, "train", lambda run, folder: trained.append(run.name))
-    study.main([str(tmp_path / "logs"), "acer_pong/seed_0"])
+    study.main([str(tmp_path / "logs"), "acer_*", "--again"])
     assert trained == ["acer_pong/seed_0"] and not results.exists()
 
 
