@@ -10,7 +10,7 @@ from baselines import ddpg, logger, sac, td3
 from baselines.common.action_noise import ActionNoise
 from baselines.common.actor_critic import ActorCritic, Critic
 from baselines.common.discovery import find_algorithm, find_defaults, import_learn
-from baselines.common.distributions import Deterministic
+from baselines.common.distributions import Deterministic, SquashedGaussian
 from baselines.common.envs import make_vec_env
 from baselines.common.errors import UserTypeError, UserValueError
 from baselines.common.evaluation import evaluate
@@ -107,6 +107,32 @@ def test_target_actions_are_smoothed_within_bounds():
     noise = np.float32([[0.25, -0.25], [9, -9]])  # in half widths, 0.5 at most
     found = Deterministic(BOX).smoothed(params, noise, 0.5)
     np.testing.assert_allclose(found, [[0.25, 1], [1, 1]], rtol=1e-6)
+
+
+@pytest.mark.parametrize("kind", [Deterministic, SquashedGaussian])
+def test_critics_see_actions_in_half_widths_from_the_middle(kind):
+    """The middle of BOX is at 0 and 2, its half widths are 1 and 4."""
+    unit = spaces.Box(-1, 1, (2,), np.float32)
+    mine, same = (
+        ActorCritic(VECTOR, box, "mlp", kind(box), seed=0) for box in (BOX, unit)
+    )
+    same.set_state(mine.get_state())
+    obs = np.ones((2, 3), np.float32)
+    values = mine.values(obs, np.float64([[0.5, 4], [-1, -2]]))
+    expected = same.values(obs, np.float32([[0.5, 0.5], [-1, -1]]))
+    np.testing.assert_allclose(values, expected, rtol=1e-6)
+
+
+def test_networks_of_critics_get_what_those_of_policies_get():
+    space = spaces.Box(-1, 1, (10, 3), np.float32)
+
+    def convolution():
+        layers = keras.layers.Conv1D(4, 3), keras.layers.Flatten()
+        return keras.Sequential(layers)
+
+    model = ActorCritic(space, BOX, convolution, Deterministic(BOX), seed=0)
+    obs, actions = np.ones((5, 10, 3), np.float32), np.ones((5, 2), np.float32)
+    assert model.values(obs, actions).shape == (2, 5)
 
 
 def test_critics_differ_from_the_start():
@@ -226,7 +252,8 @@ def test_values_stay_when_statistics_of_returns_change():
     np.testing.assert_allclose(model.values(obs, actions), before, atol=1e-4)
     np.testing.assert_allclose(target.values(obs, actions), others, atol=1e-4)
     assert float(target.parts["returns"].mean) == 100
-    outputs = np.asarray(model.critics[0](obs, actions))
+    scaled = (actions - [0, 2]) / [1, 4]
+    outputs = np.asarray(model.critics[0](obs, np.float32(scaled)))
     np.testing.assert_allclose(100 + 10 * outputs, before[0], atol=1e-4)
 
 

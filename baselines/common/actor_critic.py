@@ -14,8 +14,9 @@ class Critic(keras.layers.Layer):
     """Q(s, a): a network that takes an observation and an action.
 
     A vector observation is concatenated with the action before the network; Lillicrap
-    et al. 2016 do so after its first layer. An image goes through the network first,
-    and its features are concatenated with the action before one more dense layer.
+    et al. 2016 do so after its first layer. Any other observation, such as an image,
+    goes through the network first, and its features are concatenated with the action
+    before one more dense layer.
 
     Args:
         network: function that builds the network, or a name in ``common/models.py``.
@@ -28,7 +29,7 @@ class Critic(keras.layers.Layer):
         self.value = dense(1, gain=1.0)
 
     def build(self, obs_shape, actions_shape):
-        self.images = len(obs_shape) == 4
+        self.joins_features = len(obs_shape) > 2
 
     def call(self, obs, actions):
         """Returns values [B].
@@ -38,7 +39,7 @@ class Critic(keras.layers.Layer):
             actions: [B, *action shape]
         """
         actions = ops.reshape(actions, (-1, np.prod(actions.shape[1:], dtype=int)))
-        if self.images:
+        if self.joins_features:
             joined = ops.concatenate([self.network(obs), actions], axis=-1)
             features = self.joined(joined)
         else:
@@ -62,6 +63,8 @@ class Critic(keras.layers.Layer):
 
 class ActorCritic(Model):
     """A policy π(a|s) and one or more critics Q(s, a), each with its own network.
+
+    Critics get actions scaled from the bounds of their distribution to [-1, 1].
 
     Args:
         observation_space: a Box, Discrete or MultiDiscrete space.
@@ -147,7 +150,8 @@ class ActorCritic(Model):
             actions: [B, *action shape]
             num_critics: how many of the critics to ask, the first ones; None for all.
         """
-        obs = self.inputs(obs)
+        obs, pi = self.inputs(obs), self.distribution
+        actions = (ops.cast(actions, "float32") - pi.middle) / pi.half_width
         critics = self.critics[:num_critics]
         values = ops.stack([critic(obs, actions) for critic in critics])
         if "returns" in self.parts:

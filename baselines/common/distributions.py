@@ -140,6 +140,8 @@ class DiagGaussian:
             are variables.
     """
 
+    middle, half_width = 0.0, 1.0  # It has no bounds that actions could be scaled by.
+
     def __init__(self, space, state_dependent=False):
         self.shape = space.shape
         self.state_dependent = state_dependent
