@@ -31,14 +31,15 @@ def test_moments_of_batches_are_those_of_all_samples():
     assert moments.count == 111
 
 
-def test_float32_counts_no_further_than_it_can():
+def test_many_single_samples_far_from_0_are_not_lost_in_rounding():
     normalizer = Normalizer()
     normalizer.build((None,))
-    normalizer.set_statistics(np.float32(0), np.float32(1), np.float32(2**24))
-    for i in range(2000):
-        normalizer.update([(-1.0) ** i])
-    np.testing.assert_allclose(np.asarray(normalizer.var), 1, atol=2e-6)
-    np.testing.assert_allclose(np.asarray(normalizer.mean), 0, atol=2e-6)
+    normalizer.set_statistics(1000.0, 1.0, 2.0**24)
+    for _ in range(2**10):
+        normalizer.update([1001.0])
+    mean = np.asarray(normalizer.statistics[0])
+    np.testing.assert_allclose(mean - 1000, 1 / (2**14 + 1), rtol=1e-6)
+    assert float(normalizer.count) == 2**24 + 2**10
 
 
 class Scripted(VecEnv):

@@ -9,8 +9,6 @@ from baselines.common import backend
 from baselines.common.errors import UserTypeError
 from baselines.common.running_moments import RunningMoments
 
-MOST = 2**23  # samples; float32 could not count many more
-
 
 class Normalizer(keras.layers.Layer):
     """Subtracts the running mean, divides by the running deviation, clips to ±10.
@@ -21,33 +19,46 @@ class Normalizer(keras.layers.Layer):
     before the policy sees it.
 
     The statistics are non-trainable variables, so they are saved and loaded with the
-    model. After ``MOST`` samples, each batch counts as if it were the last of as many.
+    model. They are in float64: after many samples, what another one changes would be
+    lost in the rounding of float32.
+
+    Attributes:
+        mean, deviation: tensors in float32, 0 and 1 at first.
+        count: a variable, the number of samples so far.
     """
 
     def build(self, input_shape):
-        for name, shape, initial in (
-            ("mean", input_shape[1:], "zeros"),
-            ("var", input_shape[1:], "ones"),
-            ("count", (), "zeros"),
-        ):
-            weight = self.add_weight(
-                shape=shape, initializer=initial, trainable=False, name=name
+        self.statistics = [
+            self.add_weight(
+                shape=shape,
+                initializer=initial,
+                trainable=False,
+                name=name,
+                dtype="float64",
             )
-            setattr(self, name, weight)
+            for name, shape, initial in (
+                ("mean", input_shape[1:], "zeros"),
+                ("var", input_shape[1:], "ones"),
+                ("count", (), "zeros"),
+            )
+        ]
+        self.count = self.statistics[2]
         self.set_statistics = backend.compile(self._assign, self.variables)
 
-    def _assign(self, mean, var, count):
-        self.mean.assign(mean)
-        self.var.assign(var)
-        self.count.assign(count)
+    def _assign(self, *values):
+        for variable, value in zip(self.statistics, values):
+            variable.assign(value)
 
     def call(self, x):
         return ops.clip((x - self.mean) / self.deviation, -10.0, 10.0)
 
     @property
+    def mean(self):
+        return ops.cast(self.statistics[0], "float32")
+
+    @property
     def deviation(self):
-        """The running standard deviation, 1 at first."""
-        return ops.sqrt(self.var + 1e-8)
+        return ops.cast(ops.sqrt(self.statistics[1] + 1e-8), "float32")
 
     def update(self, batch, *copies) -> None:
         """Updates the statistics with a batch [B, ...].
@@ -56,13 +67,11 @@ class Normalizer(keras.layers.Layer):
             batch: an array.
             copies: other Normalizers that get the same statistics.
         """
-        moments, names = RunningMoments(), ("mean", "var", "count")
-        moments.set_state({name: np.asarray(getattr(self, name)) for name in names})
+        moments = RunningMoments()
+        moments.mean, moments.var, moments.count = map(np.asarray, self.statistics)
         moments.update(batch)
-        moments.count = min(moments.count, MOST)
-        statistics = [np.float32(getattr(moments, name)) for name in names]
         for normalizer in (self, *copies):
-            normalizer.set_statistics(*statistics)
+            normalizer.set_statistics(moments.mean, moments.var, moments.count)
 
 
 def make_normalizer(space) -> Normalizer:
