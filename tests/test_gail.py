@@ -124,7 +124,7 @@ def test_statistics_are_of_policy_and_expert():
     adversary = Adversary(BOX, TWO, expert, hidden_size=4, c_e=0.0, seed=0)
     adversary.train(np.ones((4, 2), np.float32), np.zeros(4, int), 1, 1e-3)
     np.testing.assert_allclose(adversary.normalizer.mean, [2, 2])
-    np.testing.assert_allclose(adversary.normalizer.var, [1, 1])
+    np.testing.assert_allclose(adversary.normalizer.deviation, [1, 1])
     # More steps than transitions, which are used again.
     assert adversary.train(np.ones((2, 2), np.float32), np.zeros(2, int), 5, 1e-3)
 
@@ -147,6 +147,9 @@ def test_expert_data_of_episodes():
     found = read_expert("expert.npz", BOX, BOX, episodes=1)
     np.testing.assert_array_equal(found.obs, [[0, 0.25], [0.5, 0.75], [1, 1.25]])
     assert found.obs.dtype == np.float32
+    # pandas and transposed arrays have the other order.
+    np.savez("fortran.npz", obs=np.asfortranarray(obs), acs=np.asfortranarray(acs))
+    assert read_expert("fortran.npz", BOX, BOX, episodes=1).checksum == found.checksum
     # Clipped, as environments do.
     np.testing.assert_array_equal(found.acs, np.ones((3, 2)))
 

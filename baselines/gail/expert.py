@@ -172,7 +172,8 @@ def check_samples(name, array, steps, space) -> np.ndarray:
     if not isinstance(space, spaces.Box) and not all(map(space.contains, array)):
         raise UserValueError(f"has {name} that are not in {space}")
     with np.errstate(over="ignore"):  # infinite then, and refused below
-        array = array.astype(space.dtype)
+        # The checksum needs C order; files may have that of Fortran.
+        array = array.astype(space.dtype, order="C")
     if not np.isfinite(array).all():
         raise UserValueError(f"has {name} that are NaN or infinite")
     return array
