@@ -192,9 +192,14 @@ def missing(*_):
     raise KeyError("no torque in info")
 
 
+def with_halved_rewards(env):
+    return gym.wrappers.TransformReward(env, lambda reward: 0.5 * float(reward))
+
+
 @pytest.mark.parametrize(
     ("make_env", "message"),
     [
+        (lambda: with_halved_rewards(BitFlips()), "wrappers, has .* raised TypeError"),
         (CounterEnv, "goals need environments .*; received CounterEnv with Box"),
         (lambda: Priced(missing), r"it raised KeyError: 'no torque in info'"),
         (lambda: Priced(lambda a, b, _: -1.0), r"expected shape \(2,\).*received \(\)"),

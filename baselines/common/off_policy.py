@@ -246,7 +246,7 @@ def check_returns(returns, gamma, n_step) -> None:
         gamma: discount factor.
         n_step: most rewards in a sum.
     """
-    lowest = -sum(gamma**k for k in range(n_step))
+    lowest = -(1 - gamma**n_step) / (1 - gamma) if gamma < 1 else -n_step
     for value in returns.min(), returns.max():
         if not lowest - 1e-3 <= value <= 1e-3:
             raise UserValueError(

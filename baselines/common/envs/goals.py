@@ -78,7 +78,10 @@ def find_goals(venv) -> Goals:
         return np.asarray(rewards, np.float32)
 
     achieved, desired = (find_part(space, key) for key in KEYS)
-    check_vectorised(compute_reward, gym.spaces.flatdim(goal_space))
+    source = "compute_reward(achieved_goal, desired_goal, info) of the environment"
+    if reward_functions:
+        source += ", with its reward wrappers,"
+    check_vectorised(compute_reward, gym.spaces.flatdim(goal_space), source)
     return Goals(achieved, desired, compute_reward)
 
 
@@ -103,20 +106,24 @@ def find_part(space, key) -> slice:
     return slice(start, start + sizes[key])
 
 
-def check_vectorised(compute_reward, size) -> None:
-    """Raises UserValueError unless ``compute_reward`` gives two goals two rewards."""
+def check_vectorised(compute_reward, size, source) -> None:
+    """Raises UserValueError unless ``compute_reward`` gives two goals two rewards.
+
+    Args:
+        compute_reward: of achieved and desired goals, [B, size].
+        size: of a goal.
+        source: where it is from, for the message.
+    """
     goals = np.zeros((2, size))
     try:
         rewards = compute_reward(goals, goals)
     except Exception as error:  # of the user's code, which may raise anything
         raise UserValueError(
-            "compute_reward(achieved_goal, desired_goal, info) of the environment has "
-            "to take goals with a first axis for several, and {} as info; it raised "
-            f"{type(error).__name__}: {first_line(error):.200}"
+            f"{source} has to take goals with a first axis for several, and {{}} as "
+            f"info; it raised {type(error).__name__}: {first_line(error):.200}"
         ) from error
     if rewards.shape != (2,):
         raise UserValueError(
-            "compute_reward(achieved_goal, desired_goal, info) of the environment has "
-            "to return a reward for each goal along the first axis: expected shape "
-            f"(2,) for two goals, received {rewards.shape}"
+            f"{source} has to return a reward for each goal along the first axis: "
+            f"expected shape (2,) for two goals, received {rewards.shape}"
         )
