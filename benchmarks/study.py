@@ -85,6 +85,8 @@ CUT = {  # runs that are not trained, or not to their end, and why
     "ppo2_clip/falling_4_envs_seed_0": "it learns later than with 8 environments",
     "systems/rainbow_4_steps_seed_0": "trained twice, see rainbow_4_steps_again_seed_0",
     "systems/rainbow_5_steps_seed_0": "it learns more slowly than with 4 steps",
+    "systems/rainbow_512_seed_0": "it learns no sooner than with shared features",
+    "systems/rainbow_512_seed_1": "seed 0 learns no sooner than with shared features",
     "systems/rainbow_less_noise_seed_1": "it learns later than with the paper's noise",
     "systems/rainbow_4_steps_falling_lr_seed_1": "18 had become out of its reach",
     "acer_pong/seed_0": "the last 400,000 steps would not change the comparison",
