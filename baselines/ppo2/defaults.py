@@ -46,7 +46,8 @@ def mujoco():
 
 
 def classic_control():
-    # RL Baselines3 Zoo's settings for CartPole-v1.
+    # RL Baselines3 Zoo's settings for CartPole-v1. Its squared errors of values are
+    # neither clipped nor halved: rewards are not scaled, so values are far above 0.2.
     return dict(
         env=dict(num_env=8),
         nsteps=32,
@@ -57,12 +58,14 @@ def classic_control():
         ent_coef=0.0,
         lr="linear:1e-3",
         cliprange="linear:0.2",
+        clip_values=False,
+        vf_coef=1.0,
         value_network="copy",
     )
 
 
 def box2d():
-    # RL Baselines3 Zoo's settings for LunarLander-v3.
+    # RL Baselines3 Zoo's settings for LunarLander-v3; see classic_control() for values.
     return dict(
         env=dict(num_env=16),
         nsteps=1024,
@@ -73,6 +76,8 @@ def box2d():
         ent_coef=0.01,
         lr=3e-4,
         cliprange=0.2,
+        clip_values=False,
+        vf_coef=1.0,
         value_network="copy",
     )
 
