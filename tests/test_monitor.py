@@ -134,12 +134,12 @@ def test_info_keywords_are_columns(tmp_path, clock):
     )
 
 
-def test_early_reset_raises_unless_it_is_allowed():
-    env = Monitor(CounterEnv(terminate_after=3), None)
+def test_early_reset_raises_if_it_is_not_allowed():
+    env = Monitor(CounterEnv(terminate_after=3), allow_early_resets=False)
     env.reset()
     env.reset()  # Nothing was lost.
     env.step(0)
-    with pytest.raises(RuntimeError, match="allow_early_resets=True"):
+    with pytest.raises(RuntimeError, match="without allow_early_resets=False"):
         env.reset()
     env.step(0)
     env.step(0)
@@ -148,9 +148,7 @@ def test_early_reset_raises_unless_it_is_allowed():
 
 
 def test_allowed_early_reset_drops_the_unfinished_episode(tmp_path):
-    env = Monitor(
-        CounterEnv(terminate_after=3), str(tmp_path / "0.0"), allow_early_resets=True
-    )
+    env = Monitor(CounterEnv(terminate_after=3), str(tmp_path / "0.0"))
     env.reset()
     env.step(0)
     env.step(0)

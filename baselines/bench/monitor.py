@@ -42,7 +42,8 @@ class Monitor(gym.Wrapper):
             or None for no file. The file is created at the first reset, or if that is
             made by ``learn()``, when training begins.
         allow_early_resets: whether ``reset`` may be called between an episode's first
-            step and its end. The unfinished episode is then not recorded.
+            step and its end, which evaluations do. The unfinished episode is then not
+            recorded. In OpenAI Baselines, the default is false.
         info_keywords: keys of the last step's info to record as well.
 
     Raises:
@@ -64,7 +65,7 @@ class Monitor(gym.Wrapper):
         finally:
             Monitor.begins_files = before
 
-    def __init__(self, env, filename, allow_early_resets=False, info_keywords=()):
+    def __init__(self, env, filename=None, allow_early_resets=True, info_keywords=()):
         super().__init__(env)
         self.allow_early_resets = allow_early_resets
         self.info_keywords = info_keywords
@@ -83,8 +84,8 @@ class Monitor(gym.Wrapper):
         begun = self.episode_length > 0 and not self.needs_reset
         if begun and not self.allow_early_resets and self.records:
             raise RuntimeError(
-                "reset() before the end of an episode; pass allow_early_resets=True "
-                "to Monitor if that is intended"
+                "reset() before the end of an episode, which this Monitor does not "
+                "allow; make it without allow_early_resets=False if that is intended"
             )
         self.episode_return, self.episode_length = 0.0, 0
         self.needs_reset = False
