@@ -7,7 +7,7 @@ import time
 import numpy as np
 
 from baselines import logger
-from baselines.common import mpi, precision
+from baselines.common import mpi
 from baselines.common.amounts import duration
 from baselines.common.config import resume_command
 from baselines.common.envs import as_vec_env
@@ -23,6 +23,7 @@ from baselines.common.misc_util import make_seed
 from baselines.common.model import check_separate
 from baselines.common.python_config import config_of_call
 from baselines.common.run_folder import check_may_begin_again
+from baselines.common.run_warnings import find_warnings
 from baselines.common.saving.checkpoints import (
     Checkpoints,
     can_continue,
@@ -169,29 +170,14 @@ class Run:
             logger.current.end_run()
             raise
         if not (self.stop or self.is_last):
-            self.warn()
+            for line in find_warnings(self):
+                logger.warn(line)
             self.status = begin_status(
                 self.name, self.env, self.num_timesteps, self.total_timesteps
             )
         self.first_timestep = self.num_timesteps
         self.start_time = time.perf_counter()
         return self
-
-    def warn(self) -> None:
-        """Warns of arguments that have no effect, or a bad one."""
-        for line in self.arguments.without_effect() + getattr(self.env, "ignored", []):
-            logger.warn(line)
-        if self.evaluation is not None and self.evaluation.folder is None:
-            logger.warn(
-                "the best model of evaluations is not kept, as there is no log folder: "
-                "call logger.configure(FOLDER) first"
-            )
-        bfloat16 = self.arguments.given["precision"] == "bfloat16"
-        if bfloat16 and not precision.has_bfloat16():
-            logger.warn(
-                "precision is bfloat16, which is slower than float32 here: neither a "
-                "GPU nor a processor (with oneDNN) that computes in it was found"
-            )
 
     def begin(self) -> None:
         """Opens the log of a new run."""

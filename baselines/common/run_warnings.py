@@ -1,0 +1,79 @@
+"""What a user should know when a run begins: what has no effect, or a bad one."""
+
+import numpy as np
+
+from baselines.common import precision
+from baselines.common.distributions import DiagGaussian
+from baselines.common.vec_env import VecEnvWrapper, VecNormalize
+
+
+def find_warnings(run) -> list:
+    """Returns the warnings about a ``Run`` that is about to train, one line each."""
+    lines = run.arguments.without_effect() + getattr(run.env, "ignored", [])
+    if run.evaluation is not None and run.evaluation.folder is None:
+        lines.append(
+            "the best model of evaluations is not kept, as there is no log folder: "
+            "call logger.configure(FOLDER) first"
+        )
+    bfloat16 = run.arguments.given["precision"] == "bfloat16"
+    if bfloat16 and not precision.has_bfloat16():
+        lines.append(
+            "precision is bfloat16, which is slower than float32 here: neither a GPU "
+            "nor a processor (with oneDNN) that computes in it was found"
+        )
+    if has_normalized_observations(run.env):
+        lines.append(
+            "a VecNormalize normalises observations, and its statistics are not saved "
+            "with the model, which will get others in evaluate and play: use "
+            "VecNormalize(ob=False) and normalize_observations=True"
+        )
+    space = run.env.action_space
+    gaussian = type(getattr(run.model, "distribution", None)) is DiagGaussian
+    if gaussian and not has_usual_bounds(space):
+        lines.append(
+            f"the actions {space} are far from -1 to 1, but the policy begins with "
+            "actions of mean 0 and deviation 1: scale them, for instance with "
+            "gymnasium.wrappers.RescaleAction(env, -1, 1)"
+        )
+    parts = getattr(run.model, "parts", {}).values()
+    idle = {type(layer).__name__ for part in parts for layer in layers_of(part)} & {
+        "BatchNormalization",
+        "Dropout",
+    }
+    if idle:
+        lines.append(
+            f"the network has {' and '.join(sorted(idle))} layers, which act as after "
+            "training: batch statistics do not change, and nothing is dropped; for "
+            "normalisation, use LayerNormalization"
+        )
+    if any(part.losses for part in parts):
+        lines.append(
+            "the network has regularizers, which are not part of the loss: add them in "
+            "an algorithm of your own"
+        )
+    return lines
+
+
+def layers_of(layer):
+    """Yields a Keras layer, and those that a Sequential or Model in it is made of."""
+    yield layer
+    for child in getattr(layer, "layers", []):
+        yield from layers_of(child)
+
+
+def has_normalized_observations(venv) -> bool:
+    """Whether a VecNormalize in ``venv`` changes observations."""
+    while isinstance(venv, VecEnvWrapper):
+        if isinstance(venv, VecNormalize) and venv.ob_rms is not None:
+            return True
+        venv = venv.venv
+    return False
+
+
+def has_usual_bounds(space) -> bool:
+    """Whether actions of mean 0 and deviation 1 explore a Box; true if unbounded."""
+    low, high = np.float64(space.low), np.float64(space.high)
+    middle, half_width = (low + high) / 2, (high - low) / 2
+    bounded = np.isfinite(half_width)
+    usual = (half_width >= 0.1) & (half_width <= 10) & (np.abs(middle) <= half_width)
+    return bool((usual | ~bounded).all())

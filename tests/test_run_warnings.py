@@ -1,0 +1,99 @@
+"""What is said when a run begins, about settings with no effect or a bad one."""
+
+import gymnasium as gym
+import keras
+import numpy as np
+import pytest
+from gymnasium import spaces
+from toy_envs import CounterEnv
+
+from baselines import a2c, logger, sac
+from baselines.bench import Monitor
+from baselines.common.vec_env import DummyVecEnv, VecNormalize
+
+
+@pytest.fixture(autouse=True)
+def log_folder(tmp_path):
+    with logger.scoped_configure(str(tmp_path / "log"), ["stdout"]):
+        yield
+
+
+def warnings_of(capsys, env, learn=a2c.learn, network="mlp"):
+    learn(env=env, network=network, seed=0, total_timesteps=40)
+    printed = capsys.readouterr()
+    return printed.out + printed.err
+
+
+def box_env(low, high, dtype=np.float32):
+    env = CounterEnv(terminate_after=3)
+    env.action_space = spaces.Box(low, high, (1,), dtype)
+    return env
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "doubtful"),
+    [
+        (-1, 1, False),
+        (-2, 2, False),
+        (0, 1, False),
+        (-np.inf, np.inf, False),
+        (99, 101, True),
+        (-0.01, 0.01, True),
+        (-1000, 1000, True),
+    ],
+)
+def test_bounds_of_actions(capsys, low, high, doubtful):
+    text = warnings_of(capsys, box_env(low, high))
+    assert ("gymnasium.wrappers.RescaleAction" in text) == doubtful
+
+
+def test_policies_that_scale_their_actions_need_no_other_bounds(capsys):
+    assert "RescaleAction" not in warnings_of(capsys, box_env(99, 101), sac.learn)
+
+
+@pytest.mark.parametrize("ob", [False, True])
+def test_statistics_of_observations_that_no_model_has(capsys, ob):
+    env = VecNormalize(DummyVecEnv([lambda: gym.make("CartPole-v1")]), ob=ob)
+    assert ("not saved with the model" in warnings_of(capsys, env)) == ob
+
+
+def test_layers_that_only_act_in_training(capsys):
+    def network():
+        inner = [keras.layers.Dense(4), keras.layers.Dropout(0.5)]
+        layers = [keras.Sequential(inner), keras.layers.BatchNormalization()]
+        return keras.Sequential(layers)
+
+    text = warnings_of(capsys, CounterEnv(terminate_after=3), network=network)
+    assert "has BatchNormalization and Dropout layers" in text
+    assert "regularizers" not in text
+
+
+def test_regularizers(capsys):
+    def network():
+        return keras.Sequential([keras.layers.Dense(4, kernel_regularizer="l2")])
+
+    text = warnings_of(capsys, CounterEnv(terminate_after=3), network=network)
+    assert "regularizers, which are not part of the loss" in text
+
+
+def test_evaluations_may_reset_monitors_in_an_episode():
+    def make():
+        return Monitor(gym.make("CartPole-v1"))
+
+    a2c.learn(
+        env=DummyVecEnv([make]),
+        network="mlp",
+        seed=0,
+        total_timesteps=60,
+        eval_env=DummyVecEnv([make, make]),
+        eval_interval=20,
+        eval_episodes=3,
+    )
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float64])
+def test_actions_have_the_type_of_their_space(dtype):
+    env = box_env(-1, 1, dtype)
+    model = a2c.learn(env=env, network="mlp", seed=0, total_timesteps=0)
+    action, _ = model.predict(env.reset(seed=0)[0])
+    assert env.action_space.contains(action)
