@@ -247,11 +247,12 @@ def test_type_of_what_is_not_an_environment_is_named(env, received):
     assert "old gym" not in str(error.value)
 
 
-def test_only_uint8_boxes_of_three_axes_are_images():
+def test_only_uint8_boxes_of_three_axes_up_to_255_are_images():
     box = gym.spaces.Box
     assert is_image(box(0, 255, (84, 84, 1), np.uint8))
     assert not is_image(box(0, 1, (84, 84, 1), np.float32))
     assert not is_image(box(0, 255, (84, 84), np.uint8))
+    assert not is_image(box(0, 1, (8, 8, 2), np.uint8))
     assert not is_image(gym.spaces.Discrete(4))
 
 

@@ -14,11 +14,11 @@ from baselines.common.distributions import (
     Categorical,
     make_distribution,
 )
+from baselines.common.envs.spaces import clip_actions
 from baselines.common.errors import UserTypeError, UserValueError
 from baselines.common.optimizers import Adam, RMSprop
 from baselines.common.returns import explained_variance, gae, n_step
 from baselines.common.schedules import SCHEDULES, make_schedule
-from baselines.common.vec_env import clip_actions
 from baselines.ppo2.ppo2 import ppo2_loss
 
 LOG_2, LOG_3 = math.log(2), math.log(3)

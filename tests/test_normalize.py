@@ -127,6 +127,15 @@ def test_state_is_restored_in_another_instance():
             np.testing.assert_array_equal(a, b)
 
 
+def test_only_a_box_is_normalised():
+    def corridor():
+        return DummyVecEnv([lambda: gym.make("FrozenLake-v1")])
+
+    with pytest.raises(UserTypeError, match=r"needs observations in a Box.*Discrete"):
+        VecNormalize(corridor())
+    assert VecNormalize(corridor(), ob=False).observation_space == spaces.Discrete(16)
+
+
 def make_policy(**changes):
     arguments = dict(network="mlp", normalize_observations=True, seed=0)
     return Policy(**{**arguments, "observation_space": FLAT, **changes}, **ACTIONS)

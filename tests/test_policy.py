@@ -23,6 +23,7 @@ from baselines.common.runners import Runner
 from baselines.common.saving.tensors import load_tensors, save_tensors
 
 IMAGE = spaces.Box(0, 255, (84, 84, 4), np.uint8)
+GREY = spaces.Box(0, 255, (4, 4, 1), np.uint8)
 FLAT = spaces.Box(-1, 1, (3,), np.float32)
 ACTIONS = spaces.Discrete(4)
 
@@ -172,7 +173,7 @@ def test_layer_norms_have_the_epsilons_of_openai_baselines(build, epsilon):
 
 def test_images_of_floats_up_to_255_are_refused():
     """They would not be divided, where OpenAI Baselines' cnn divides them."""
-    with pytest.raises(UserTypeError, match=r"floats up to 255.*uint8"):
+    with pytest.raises(UserTypeError, match=r"float32 up to 255.*uint8"):
         Policy(spaces.Box(0, 255, (84, 84, 4), np.float32), ACTIONS, "cnn")
     Policy(spaces.Box(0, 1, (84, 84, 4), np.float32), ACTIONS, "cnn")
 
@@ -210,7 +211,7 @@ def test_discrete_observations_become_one_hot():
     ("space", "network", "words"),
     [
         (FLAT, "cnn", r"'cnn' cannot take observations of shape \(3,\)"),
-        (spaces.Box(0, 255, (3, 84, 84), np.uint8), "cnn", r"shape \(3, 84, 84\)"),
+        (spaces.Box(0, 255, (9, 9, 3), np.uint8), "cnn", r"shape \(9, 9, 3\)"),
         (FLAT, "cnm", "did you mean 'cnn'"),
         (FLAT, "json:no_such_function", "no_such_function"),
         (FLAT, "no_such_module:cnn", "no_such_module"),
@@ -219,6 +220,33 @@ def test_discrete_observations_become_one_hot():
 def test_network_that_cannot_be_used_is_named(space, network, words):
     with pytest.raises(UserValueError, match=words):
         Policy(space, ACTIONS, network)
+
+
+@pytest.mark.parametrize(
+    ("space", "words"),
+    [
+        (spaces.Box(0, 255, (4, 84, 84), np.uint8), "channels, height, width"),
+        (spaces.Box(0, 255, (84, 84, 3), np.int32), "image of int32 up to 255"),
+    ],
+)
+def test_images_that_networks_would_get_unscaled_or_transposed_are_refused(
+    space, words
+):
+    with pytest.raises(UserTypeError, match=words):
+        Policy(space, ACTIONS, "conv_only")
+
+
+def test_bytes_with_other_bounds_are_no_image():
+    board = spaces.Box(0, 1, (4, 4, 1), np.uint8)
+    policy = Policy(board, ACTIONS, "mlp")
+    np.testing.assert_array_equal(policy.scale(np.ones((1, 4, 4, 1), np.uint8)), 1.0)
+    assert policy.description != Policy(GREY, ACTIONS, "mlp").description
+
+
+def test_bits_are_passed_on():
+    policy = Policy(spaces.MultiBinary([2, 3]), ACTIONS, "mlp")
+    assert policy.step(np.ones((5, 2, 3), np.int8))[0].shape == (5,)
+    assert policy.scale(np.ones((5, 2, 3), np.int8)).dtype == "float32"
 
 
 def test_unsupported_observation_space_is_named():

@@ -484,7 +484,7 @@ def test_last_infos_of_a_gymnasium_vector_env_are_returned():
 )
 def test_gymnasium_vector_env_of_another_reset_mode_is_refused(mode):
     vector_env = SyncVectorEnv([CounterEnv], autoreset_mode=mode)
-    with pytest.raises(UserTypeError, match=r"autoreset_mode=.*SAME_STEP"):
+    with pytest.raises(UserTypeError, match=r"autoreset_mode is .*SAME_STEP"):
         GymnasiumVecEnv(vector_env)
 
 

@@ -7,8 +7,10 @@ from keras import ops
 from baselines.common import mpi
 from baselines.common.arguments import NETWORK
 from baselines.common.envs.spaces import (
+    clip_actions,
+    has_channels_first,
+    has_pixels,
     is_image,
-    is_image_of_floats,
     space_to_json,
 )
 from baselines.common.errors import (
@@ -24,7 +26,6 @@ from baselines.common.saving.models import find_model, read_model
 from baselines.common.saving.states import blank, check_like, set_generator
 from baselines.common.saving.tensors import save_tensors, tensors_digest
 from baselines.common.sizes import checked_weights
-from baselines.common.vec_env import clip_actions
 
 FORMAT = 4  # of saved models
 
@@ -301,19 +302,27 @@ def make_scaling(space):
     """Returns a function that turns raw observations into inputs of networks.
 
     Images [B, height, width, channels] are divided by 255, Discrete and MultiDiscrete
-    values become one-hot, and any other Box is passed on unchanged; all as float32.
+    values become one-hot, and any other Box and MultiBinary values are passed on
+    unchanged; all as float32.
 
     Raises:
-        UserTypeError: for other spaces, and for images of floats up to 255.
+        UserTypeError: for other spaces, and for images of another type than uint8, or
+            with other axes.
     """
+    if has_pixels(space) and not is_image(space):
+        raise UserTypeError(
+            f"the observations {space} look like an image of {space.dtype} up to 255, "
+            "which would not be divided; return uint8, which is, or divide them by 255"
+        )
+    if is_image(space) and has_channels_first(space):
+        raise UserTypeError(
+            f"the observations of shape {space.shape} look like images [channels, "
+            "height, width], but networks take [height, width, channels]; move the "
+            "axis with gymnasium.wrappers.TransformObservation"
+        )
     if is_image(space):
         return lambda obs: ops.cast(obs, "float32") / 255.0
-    if is_image_of_floats(space):
-        raise UserTypeError(
-            f"the observations {space} look like an image of floats up to 255, which "
-            "would not be divided; return uint8, which is, or divide them by 255"
-        )
-    if isinstance(space, spaces.Box):
+    if isinstance(space, (spaces.Box, spaces.MultiBinary)):
         return lambda obs: ops.cast(obs, "float32")
     if isinstance(space, spaces.Discrete):
         return lambda obs: ops.one_hot(obs - int(space.start), int(space.n))
@@ -328,13 +337,17 @@ def make_scaling(space):
         )
     raise UserTypeError(
         f"the observation space {type(space).__name__} is not supported; it has to be "
-        "a Box, Discrete or a vector of MultiDiscrete (for a Dict or Tuple of these, "
-        "wrap each environment in gymnasium.wrappers.FlattenObservation)"
+        "a Box, Discrete, MultiBinary or a vector of MultiDiscrete (for a Dict or "
+        "Tuple of these, wrap each environment in "
+        "gymnasium.wrappers.FlattenObservation)"
     )
 
 
 def describe_space(space) -> str:
-    """Returns a description of a space, without the bounds of a Box."""
+    """Returns a description of a space, without most bounds of a Box."""
     if isinstance(space, spaces.Box):
-        return f"Box{space.shape} {space.dtype}"
+        # Bounds say whether such a Box is an image, and divided by 255.
+        bytes_only = len(space.shape) == 3 and space.dtype == np.uint8
+        other = ", no image" if bytes_only and not is_image(space) else ""
+        return f"Box{space.shape} {space.dtype}{other}"
     return str(space)

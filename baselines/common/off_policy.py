@@ -10,6 +10,7 @@ from gymnasium import spaces
 from baselines import logger
 from baselines.common import mpi
 from baselines.common.envs.goals import find_goals
+from baselines.common.envs.spaces import clip_actions
 from baselines.common.episodes import ResultCollector, count_due
 from baselines.common.errors import UserFileError, UserValueError
 from baselines.common.hindsight_replay import HindsightReplayBuffer
@@ -25,7 +26,6 @@ from baselines.common.saving.states import (
     set_generator,
 )
 from baselines.common.timing import timed
-from baselines.common.vec_env import clip_actions
 from baselines.common.vec_env.vec_frame_stack import count_stacked
 
 BEST_FILE = "best.safetensors"

@@ -40,30 +40,39 @@ def parts_of(space):
         yield space
 
 
-def is_image(space) -> bool:
-    """Whether observations are uint8 images [height, width, channels]."""
+def has_pixels(space) -> bool:
+    """Whether observations have three axes, and bounds of 0 and 255."""
     return (
         isinstance(space, gym.spaces.Box)
         and len(space.shape) == 3
-        and space.dtype == np.uint8
-    )
-
-
-def is_image_of_floats(space) -> bool:
-    """Whether observations are float images [height, width, channels], 0 to 255."""
-    return (
-        isinstance(space, gym.spaces.Box)
-        and len(space.shape) == 3
-        and np.issubdtype(space.dtype, np.floating)
         and bool((space.low == 0).all() and (space.high == 255).all())
     )
+
+
+def is_image(space) -> bool:
+    """Whether observations are uint8 images [height, width, channels], 0 to 255."""
+    return has_pixels(space) and space.dtype == np.uint8
+
+
+def has_channels_first(space) -> bool:
+    """Whether an image looks like one with the axes [channels, height, width]."""
+    first, second, third = space.shape
+    return first <= 16 < min(second, third) and third > 32
 
 
 class ClipActions(gym.ActionWrapper):
     """Clips the actions of a Box to its bounds."""
 
     def action(self, action):
-        return np.clip(action, self.action_space.low, self.action_space.high)
+        return clip_actions(action, self.action_space)
+
+
+def clip_actions(actions, space) -> np.ndarray:
+    """Returns actions [N, ...], clipped to the bounds of a Box and of its dtype."""
+    if isinstance(space, gym.spaces.Box):
+        clipped = np.clip(actions, space.low, space.high)
+        return clipped.astype(space.dtype, copy=False)
+    return actions
 
 
 def space_to_json(space) -> dict:

@@ -4,7 +4,7 @@ from baselines.common.errors import WorkerError
 from baselines.common.vec_env.dummy_vec_env import DummyVecEnv
 from baselines.common.vec_env.shmem_vec_env import ShmemVecEnv
 from baselines.common.vec_env.subproc_vec_env import SubprocVecEnv
-from baselines.common.vec_env.vec_env import VecEnv, VecEnvWrapper, clip_actions
+from baselines.common.vec_env.vec_env import VecEnv, VecEnvWrapper
 from baselines.common.vec_env.vec_frame_stack import VecFrameStack
 from baselines.common.vec_env.vec_monitor import VecMonitor
 from baselines.common.vec_env.vec_normalize import VecNormalize
@@ -21,5 +21,4 @@ __all__ = [
     "VecMonitor",
     "VecNormalize",
     "WorkerError",
-    "clip_actions",
 ]

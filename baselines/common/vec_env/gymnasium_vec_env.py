@@ -25,9 +25,10 @@ class GymnasiumVecEnv(VecEnv):
         mode = vector_env.metadata.get("autoreset_mode")
         if mode != AutoresetMode.SAME_STEP:
             raise UserTypeError(
-                "a VectorEnv has to reset in the step in which an episode ends; make "
-                "it with autoreset_mode=AutoresetMode.SAME_STEP, received "
-                f"autoreset_mode={mode}"
+                "a VectorEnv has to reset in the step in which an episode ends, but "
+                f"its autoreset_mode is {mode}; make it with gymnasium.make_vec(ID, "
+                'vectorization_mode="async", vector_kwargs={"autoreset_mode": '
+                "gymnasium.vector.AutoresetMode.SAME_STEP})"
             )
         super().__init__(
             vector_env.num_envs,

@@ -3,7 +3,6 @@
 from abc import ABC, abstractmethod
 
 import numpy as np
-from gymnasium import spaces
 
 from baselines.common.errors import UserTypeError, UserValueError
 from baselines.common.saving.states import check_like
@@ -216,13 +215,6 @@ def check_state(state, obs) -> None:
     num_envs = len(obs)
     example = make_state([...] * num_envs, obs, obs, np.zeros(num_envs, bool))
     check_like(state, example, "the environments' state")
-
-
-def clip_actions(actions, space) -> np.ndarray:
-    """Returns actions [N, ...], clipped to the bounds of a Box."""
-    if isinstance(space, spaces.Box):
-        return np.clip(actions, space.low, space.high)
-    return actions
 
 
 def tile_images(images) -> np.ndarray:

@@ -3,6 +3,7 @@
 import numpy as np
 from gymnasium import spaces
 
+from baselines.common.errors import UserTypeError
 from baselines.common.running_moments import RunningMoments
 from baselines.common.saving.states import check_like
 from baselines.common.vec_env.vec_env import VecEnvWrapper
@@ -27,6 +28,9 @@ class VecNormalize(VecEnvWrapper):
         gamma: discount factor per agent step, for the return.
         epsilon: added to variances.
 
+    Raises:
+        UserTypeError: if observations are to be normalised and are not a Box.
+
     Attributes:
         training: whether the statistics are updated; set it to False to evaluate.
     """
@@ -42,6 +46,11 @@ class VecNormalize(VecEnvWrapper):
         epsilon=1e-8,
     ):
         space = venv.observation_space
+        if ob and not isinstance(space, spaces.Box):
+            raise UserTypeError(
+                f"VecNormalize needs observations in a Box, received {space}; with "
+                "ob=False, it scales rewards alone"
+            )
         if ob:
             space = spaces.Box(-clipob, clipob, space.shape, np.float32)
         super().__init__(venv, observation_space=space)
