@@ -418,6 +418,17 @@ def cut_run(updates=120):
         run.main(f"{CARTPOLE} --log_path=cut".split())
 
 
+def test_models_of_the_user_beside_checkpoints_are_kept():
+    cut_run()
+    own = "best.safetensors", "step_500.safetensors"
+    old = "000000000001.1.safetensors", "memory-000000000007.safetensors"
+    for name in own + old:
+        Path("cut/checkpoints", name).touch()
+    run.main(["--resume=cut"])
+    files = os.listdir("cut/checkpoints")
+    assert set(own) < set(files) and not set(old) & set(files)
+
+
 def test_two_checkpoints_are_kept():
     cut_run()
     manifests = list_manifests("cut/checkpoints")

@@ -25,7 +25,7 @@ from baselines.common.saving.files import (
     writing,
 )
 from baselines.common.saving.json_values import is_regular, read_json
-from baselines.common.saving.log_folder import steps_of
+from baselines.common.saving.log_folder import OWN_FILE, steps_of
 from baselines.common.saving.states import (
     DamagedState,
     VariableState,
@@ -139,7 +139,7 @@ class Checkpoints:
             with contextlib.suppress(UserError):
                 named.update(*read_manifest(path).values())
         for file in os.listdir(self.folder):
-            if file.endswith((".safetensors", ".tmp")) and file not in named:
+            if OWN_FILE.fullmatch(file) and file not in named:
                 remove_file(os.path.join(self.folder, file))
 
     def restore(self, run_folder, total_timesteps):

@@ -3,6 +3,7 @@
 import contextlib
 import fcntl
 import os
+import re
 import shlex
 import time
 from fnmatch import fnmatch
@@ -35,6 +36,10 @@ LOG_FILES = (
 RUN_FILES = ("config.json", *LOG_FILES, *SAVED_FILES, "videos/video*.mp4")
 FOLDERS = "checkpoints", "tb", "videos", "wandb"
 REPORT_FILE = "report.html"  # a run's file if ``is_report`` recognises it
+# What checkpoints leave behind; a user may keep models under other names beside them.
+OWN_FILE = re.compile(
+    r"(\w+-)?\d{12,15}\.((\d+\.)?safetensors(\.tmp)?|json\.tmp)", re.ASCII
+)
 LOCK_SECONDS = 1  # in which a process that only checks a lock has released it
 
 
@@ -178,11 +183,13 @@ def check_unused(folder) -> None:
     folder = os.path.expanduser(folder)
     if files := find_earlier_files(folder):
         named = ", ".join(os.path.relpath(path, folder) for path in files[:2])
+        resume = f"continue it with {shlex.quote(f'--resume={folder}')}, "
+        if not is_config(os.path.join(folder, "config.json")):
+            resume = ""  # It is another program's.
         raise UserFileError(
             f"{folder} has a run already ({named}{', ...' if files[2:] else ''}): "
-            f"continue it with {shlex.quote(f'--resume={folder}')}, replace it with "
-            "--overwrite (in Python, learn(overwrite=True), before anything is "
-            "logged), or give another folder"
+            f"{resume}replace it with --overwrite (in Python, learn(overwrite=True), "
+            "before anything is logged), or give another folder"
         )
 
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 from glob import escape, glob
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from baselines.common.errors import UserError, UserFileError, UserValueError
 from baselines.common.saving.checkpoints import (
     check_intact,
+    data_path,
     list_manifests,
     read_manifest,
 )
@@ -21,22 +23,22 @@ def find_model(path) -> str:
     """Returns the path of a trained model's file.
 
     Args:
-        path: of that file, or of a log folder. For a folder, it is
-            ``model.safetensors``, or the newest undamaged checkpoint if that was
-            trained for longer.
+        path: of that file, of a checkpoint's .json file, or of a log folder. For a
+            folder, it is ``model.safetensors``, or the newest undamaged checkpoint if
+            that was trained for longer.
 
     Raises:
         UserFileError: if the folder has neither.
     """
     path = os.path.expanduser(path)
     if not os.path.isdir(path):
-        return path
+        return data_path(path) if re.search(r"(^|/)\d{12}\.json$", path) else path
     model = os.path.join(path, MODEL_FILE)
     saved = trained_for(model) if os.path.isfile(model) else -1
     for manifest in reversed(list_manifests(os.path.join(path, "checkpoints"))):
         if steps_of(manifest) <= saved:
             break
-        data = f"{manifest.removesuffix('json')}safetensors"
+        data = data_path(manifest)
         with contextlib.suppress(UserError):
             files = read_manifest(manifest)["files"]
             check_intact(data, files.get(os.path.basename(data)), manifest)
