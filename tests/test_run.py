@@ -501,6 +501,35 @@ def test_environment_made_with_other_arguments_is_not_guessed(make):
     assert find_env("log", "CartPole-v1").spec.id == "CartPole-v1"
 
 
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: gym.make("CartPole-v1", max_episode_steps=9), "max_episode_steps=9"),
+        (
+            lambda: gym.wrappers.NormalizeObservation(gym.make("CartPole-v1")),
+            r"NormalizeObservation=epsilon=1e-08",
+        ),
+    ],
+)
+def test_environment_with_other_limits_or_wrappers_is_not_guessed(make, words):
+    with logger.scoped_configure("log", []):
+        learn(env=make(), network="mlp", total_timesteps=10)
+    with pytest.raises(UserValueError, match=f"made with {words}, which is not how"):
+        find_env("log")
+
+
+def test_environments_of_this_library_are_found_again():
+    with (
+        make_vec_env("CartPole-v1", num_env=2, log_dir="log") as env,
+        logger.scoped_configure("log", []),
+    ):
+        learn(env=env, network="mlp", total_timesteps=10)
+    assert (
+        "env_kwargs" not in json.loads(Path("log/config.json").read_text())["described"]
+    )
+    assert find_env("log").spec.id == "CartPole-v1"
+
+
 def test_drawn_environment_is_found_again():
     env = gym.make("CartPole-v1", render_mode="rgb_array")
     with logger.scoped_configure("log", []):

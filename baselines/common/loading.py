@@ -235,7 +235,8 @@ def find_env(path, env=None) -> TrainedEnv:
         raise foreign(path, "env", config["settings"] | settings)
     spec = find_spec(env or settings["env"])
     kwargs = config.get("described", {}).get("env_kwargs")
-    if env is None and isinstance(kwargs, dict) and kwargs != describe_kwargs(spec):
+    usual = describe_kwargs(spec)
+    if env is None and isinstance(kwargs, dict) and not kwargs.items() <= usual.items():
         named = ", ".join(f"{name}={value}" for name, value in kwargs.items())
         raise UserValueError(
             f"{path} was trained in {spec.id} made with {named}, which is not how it "

@@ -2,6 +2,8 @@
 
 import os
 
+import gymnasium as gym
+
 from baselines.common import cli
 from baselines.common.checked_arguments import is_json
 from baselines.common.config import add_start, make_config, read_config
@@ -38,19 +40,42 @@ def config_of_call(run, resumed=None) -> dict:
     settings.learn_arguments = {k: v for k, v in plain.items() if k not in left_out}
     left_out |= {"callback", "on_update", *plain}
     described = {k: describe(v) for k, v in given.items() if k not in left_out}
-    if spec is not None and (kwargs := describe_kwargs(spec)):
-        described["env_kwargs"] = kwargs
+    if spec is not None and (differences := describe_differences(spec)):
+        described["env_kwargs"] = differences
     config = make_config(settings)
     return config | {"described": described, "update_size": run.batch_size}
 
 
 def describe_kwargs(spec) -> dict:
-    """Returns the arguments that an environment is made with, as text, by name.
+    """Returns what an environment is made with, as text, by name.
 
-    It leaves out how it is drawn, and what ``make_atari`` and ``make_retro`` add.
+    It leaves out how it is drawn, what ``make_atari`` and ``make_retro`` add, and the
+    wrappers of this library.
     """
     left_out = "render_mode", "obs_type", "use_restricted_actions"
-    return {k: describe(x) for k, x in spec.kwargs.items() if k not in left_out}
+    found = {k: describe(x) for k, x in spec.kwargs.items() if k not in left_out}
+    found["max_episode_steps"] = str(spec.max_episode_steps)
+    wrappers = [x for x in spec.additional_wrappers if not is_ours(x.entry_point)]
+    return found | {x.name: describe_wrapper(x) for x in wrappers}
+
+
+def is_ours(entry_point) -> bool:
+    """Whether a ``module:Class`` is in this library."""
+    return entry_point.startswith("baselines.")
+
+
+def describe_wrapper(wrapper) -> str:
+    """Returns the arguments of a ``gymnasium.envs.registration.WrapperSpec``."""
+    arguments = (wrapper.kwargs or {}).items()
+    return ", ".join(f"{name}={describe(x)}" for name, x in arguments) or "True"
+
+
+def describe_differences(spec) -> dict:
+    """Returns what an environment is made with, as far as it is not registered so."""
+    registered = gym.envs.registry.get(spec.id)
+    usual = {} if registered is None else describe_kwargs(registered)
+    found = describe_kwargs(spec)
+    return {name: text for name, text in found.items() if usual.get(name) != text}
 
 
 def describe(value) -> str:
