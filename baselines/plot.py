@@ -132,7 +132,7 @@ def read_reference(text):
 
     x is None for a number.
     """
-    label, _, rest = text.rpartition("=")
+    label, _, rest = str(text).rpartition("=")
     with contextlib.suppress(ValueError):
         return label, None, cli.parse_number(rest)
     match = re.fullmatch(r"(.*\.csv)((?::[^:]*)*)", rest)

@@ -71,7 +71,7 @@ def report(folders, output=None) -> str:
     if output is None:
         place = results[0].dirname if len(results) == 1 else ""
         output = os.path.join(place, REPORT_FILE)
-    return write_page(results, output)
+    return write_page(results, os.path.expanduser(output))
 
 
 def report_run(folder) -> None:

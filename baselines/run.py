@@ -215,6 +215,8 @@ def print_next_steps(settings, model_path) -> None:
     if manifests and not has_update_left(logger.get_config(), steps_of(manifests[-1])):
         steps = 2 * settings.num_timesteps
         lines.append(f"Train longer: {resume} --num_timesteps={steps}")
+    if os.environ.get("OPENAI_LOGDIR"):  # There is a run already.
+        command = f"OPENAI_LOGDIR= {command}"
     lines.append(f"Start again from this model: {launcher()}{command}")
     if os.path.isfile(os.path.join(logger.get_dir(), "config.json")):
         lines.append(f"Evaluate: {python} -m baselines.evaluate {place}")

@@ -240,7 +240,8 @@ def test_nothing_stands_beside_an_error(empty_folder):
     error = error_of_process(
         [*words, "--load_path=nowhere"], PYTHONDONTWRITEBYTECODE="1"
     )
-    assert error == "error: there is no saved model at nowhere\n"
+    path = os.path.abspath("nowhere")
+    assert error == f"error: there is no saved model at {path}\n"
 
 
 def test_warnings_are_shown_once_a_run_begins(empty_folder, monkeypatch, recwarn):

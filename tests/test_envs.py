@@ -247,6 +247,13 @@ def test_type_of_what_is_not_an_environment_is_named(env, received):
     assert "old gym" not in str(error.value)
 
 
+def test_a_number_is_no_type_of_environment():
+    with pytest.raises(UserTypeError, match="give num_env=4"):
+        make_vec_env("CartPole-v1", 4)
+    with pytest.raises(UserValueError, match="did you mean 'atari'"):
+        make_vec_env("PongNoFrameskip-v4", "Atari")
+
+
 def test_only_uint8_boxes_of_three_axes_up_to_255_are_images():
     box = gym.spaces.Box
     assert is_image(box(0, 255, (84, 84, 1), np.uint8))

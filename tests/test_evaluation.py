@@ -7,7 +7,7 @@ from conftest import import_learn
 from test_algorithms import read_rows
 from toy_envs import CounterEnv
 
-from baselines import logger, run
+from baselines import a2c, logger, run
 from baselines.common.envs import make_env
 from baselines.common.errors import UserFileError, UserValueError
 from baselines.common.evaluation import Evaluation, evaluate, write_actions
@@ -289,6 +289,13 @@ def test_command_line_evaluates_the_model_it_keeps(empty_folder):
     for name, value in models[0].items():
         np.testing.assert_array_equal(value, models[1][name])
     assert "evaluated at 300 agent steps: mean return" in (log / "log.txt").read_text()
+
+
+def test_an_environment_is_evaluated_in_without_a_vec_env(quiet):
+    env = gym.make("CartPole-v1")
+    model = a2c.learn(env=env, network="mlp", seed=0, total_timesteps=0)
+    results = evaluate(model, gym.make("CartPole-v1"), 3)
+    assert len(results) == 3 and all(result["l"] >= 8 for result in results)
 
 
 def test_environment_without_a_monitor_is_refused():

@@ -106,6 +106,16 @@ def test_name_that_has_its_ending_gets_no_second(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["mine.monitor.csv"]
 
 
+def test_a_tilde_is_the_home_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    env = Monitor(CounterEnv(terminate_after=2), "~/logs/0")
+    env.reset()
+    play_episode(env)
+    env.close()
+    assert (tmp_path / "logs" / "0.monitor.csv").exists()
+    assert load_results("~/logs").l.tolist() == [2]
+
+
 def test_logger_folder_is_a_folder_before_it_is_made(tmp_path):
     with logger.scoped_configure(str(tmp_path / "log"), ["csv"]):
         env = Monitor(CounterEnv(), logger.get_dir())

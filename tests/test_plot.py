@@ -240,16 +240,17 @@ def test_minutes_of_the_rows_of_a_resumed_run_come_from_its_episodes():
 def test_references_and_millions_of_steps():
     table("p.csv", "total_timesteps,eprewmean,fps\n1000000,1,100\n2000000,2,100\n")
     table("r.csv", "game,alg,x,y\nPong,dqn,500000,3\nPong,dqn,0,2\nPong,a2c,0,0\n")
-    references = ["r.csv:Pong:dqn", "solved=18"]
+    references = ["r.csv:Pong:dqn", "solved=18", 19]
     figure = plot(["p.csv"], "c.png", x="steps,minutes", references=references)
-    curve, dashed, level = lines(figure)
+    curve, dashed, level, number = lines(figure)
     assert curve == ("p", [1, 2], [1, 2])
     assert dashed == ("r Pong dqn", [0, 0.5], [2, 3])
     assert level[0] == "solved" and level[2] == [18, 18]
+    assert number[2] == [19, 19]
     assert figure.axes[0].get_xlabel() == "million agent steps"
     assert figure.axes[0].get_xlim() == (0, 2.04)
     assert figure.axes[1].get_xlabel() == "minutes"
-    assert [label for label, *_ in lines(figure, 1)] == ["p", "solved"]
+    assert [label for label, *_ in lines(figure, 1)][:2] == ["p", "solved"]
     assert labels(figure) == ["p", "r Pong dqn", "solved"]
 
 

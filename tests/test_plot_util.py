@@ -207,6 +207,11 @@ def test_smooth_takes_means_over_windows():
     np.testing.assert_allclose(smooth(y, 100), [4] * 5)
     np.testing.assert_allclose(smooth(y, 9, mode="causal"), [1, 1.5, 3, 3, 4])
     assert len(smooth(y[:0], 3)) == 0
+    # Memory is for no more than the numbers there are.
+    np.testing.assert_allclose(smooth(y, 10**12), [4] * 5)
+    assert np.isnan(smooth(y, 10**12, mode="causal", valid_only=True)).all()
+    with pytest.raises(UserValueError, match="at least 1, received 0"):
+        smooth(y, 0, mode="causal")
     with pytest.raises(UserValueError, match="received 'one_sided'"):
         smooth(y, 1, mode="one_sided")
 

@@ -344,6 +344,12 @@ def test_mistakes_give_one_line(trained, empty_folder, capsys, words, message):
     assert error.startswith("error: ") and error.count("\n") == 1 and message in error
 
 
+def test_a_checkpoint_is_named_by_either_of_its_files(trained):
+    path = trained / "checkpoints" / "000000000400.json"
+    model = path.with_suffix(".safetensors")
+    assert find_model(path) == find_model(model) == str(model)
+
+
 def test_what_is_no_model_is_told_from_a_model_without_its_folder(
     trained, empty_folder, capsys
 ):

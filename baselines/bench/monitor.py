@@ -168,7 +168,7 @@ class ResultsWriter:
     """
 
     def __init__(self, filename, header, extra_keys=()):
-        filename = os.fspath(filename)
+        filename = os.path.expanduser(os.fspath(filename))
         # The logger's folder may not exist yet.
         if os.path.isdir(filename) or filename == logger.get_dir():
             filename = os.path.join(filename, Monitor.EXT)
@@ -283,6 +283,7 @@ def load_results(folder) -> np.recarray:
         UserFileError: if there is neither.
         UserValueError: if a file is not in its format.
     """
+    folder = os.path.expanduser(folder)
     if paths := find_monitors(folder):
         return read_monitors(paths)
     path = os.path.join(folder, PACKED)

@@ -51,7 +51,22 @@ class OneLineErrorParser(argparse.ArgumentParser):
             check_word(word)
         for action in self._actions:
             action.given = False
-        return super().parse_known_args(words, namespace)
+        return super().parse_known_args(self.complete(words), namespace)
+
+    def complete(self, words) -> list:
+        """Adds =True to a flag before a path, which argparse would take as its value.
+
+        Args:
+            words: of the command line.
+        """
+        if all(action.option_strings for action in self._actions):
+            return words
+        with_path = [x for x in self._actions if x.const is True]
+        flags = {flag for action in with_path for flag in action.option_strings}
+        return [
+            f"{word}=True" if word in flags and not is_boolean(following) else word
+            for word, following in zip(words, [*words[1:], ""])
+        ]
 
     def parse_args(self, args=None, namespace=None):
         given, others = self.parse_known_args(args, namespace)
@@ -281,6 +296,10 @@ def parse_boolean(text):
     if text.lower() in ("false", "no", "0"):
         return False
     raise ValueError(text)
+
+
+def is_boolean(text) -> bool:
+    return text.lower() in ("true", "yes", "1", "false", "no", "0")
 
 
 def parse_none(text):

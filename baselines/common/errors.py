@@ -78,13 +78,18 @@ OUR_NAMES = {
     "target_update_interval": "target_network_update_freq",
     "total_timesteps": "num_timesteps",  # on the command line
 }
-LOG_FORMATS = "choose what is logged by the environment variable OPENAI_LOG_FORMAT"
+LOG_FORMATS = (
+    "choose what is logged by the environment variable OPENAI_LOG_FORMAT (in Python, "
+    "also call logger.configure(FOLDER))"
+)
 MADE_BEFORE = "in Python, make_vec_env(..., num_env=N) makes the environments"
 OTHER_WAYS = {  # where ``OUR_NAMES`` does not help
     "batch_size": "minibatches are set by nminibatches in ppo2, and by optim_batchsize "
     "in ppo1",
     "device": "choose a GPU by the environment variable CUDA_VISIBLE_DEVICES; without "
     "one, the processor trains",
+    "learning_rate": "there are several, such as actor_lr and critic_lr in ddpg and "
+    "her, or vf_stepsize in trpo and gail",
     "log_path": "in Python, call logger.configure(FOLDER) before learn()",
     "n_envs": MADE_BEFORE,
     "nb_epochs": "give the length of training in agent steps",
@@ -96,7 +101,7 @@ OTHER_WAYS = {  # where ``OUR_NAMES`` does not help
     "needs",
     "tensorboard_log": f"{LOG_FORMATS}, such as stdout,log,csv,tensorboard",
     "track": f"{LOG_FORMATS}, such as stdout,log,csv,wandb",
-    "verbose": "choose what is printed by the environment variable OPENAI_LOG_FORMAT",
+    "verbose": LOG_FORMATS,
 }
 
 

@@ -2,6 +2,7 @@
 
 import os
 
+import gymnasium as gym
 import numpy as np
 
 from baselines import logger
@@ -44,14 +45,17 @@ def evaluate(model, env, episodes, deterministic=False, actions=None) -> list:
     episodes are not counted more often than long ones.
 
     Args:
-        model, env, deterministic: as in ``play_steps``; the VecEnv, or each environment
-            in it, needs a monitor.
+        model, deterministic: as in ``play_steps``.
+        env: an environment, or a VecEnv that has a monitor, or has one around each
+            environment.
         episodes: number of episodes.
         actions: a list to append these episodes' actions to, as arrays [n, *shape].
 
     Raises:
         UserValueError: if episodes end but no monitor reports their results.
     """
+    if isinstance(env, gym.Env):
+        env = as_vec_env(env)
     left = [len(range(i, episodes, env.num_envs)) for i in range(env.num_envs)]
     results, ends = [], 0
     for taken, dones, infos in play_steps(model, env, deterministic):

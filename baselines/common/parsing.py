@@ -82,11 +82,15 @@ def parse(argv) -> Settings:
     known, values, unknown = read_learn(settings, words, defaults)
     if unknown:
         raise cli.unknown_argument(unknown[0], [*OWN, *known])
-    check_rewards(given, values, declared_arguments(settings.learn))
-    for name, argument in declared_arguments(settings.learn).items():
-        if arg.WrittenPath in argument.markers and values.get(name) is not None:
-            values[name] = absolute(values[name])
+    declared = declared_arguments(settings.learn)
+    check_rewards(given, values, declared)
+    if settings.load_path is not None:
+        settings.load_path = absolute(settings.load_path)
     values["load_path"] = settings.load_path
+    for name, argument in declared.items():
+        is_path = {arg.ReadPath, arg.WrittenPath} & {*argument.markers}
+        if is_path and isinstance(values.get(name), str):
+            values[name] = absolute(values[name])
     values["overwrite"] = settings.overwrite
     values["total_timesteps"] = settings.num_timesteps
     check_arguments(settings.learn, {**values, "env": None})

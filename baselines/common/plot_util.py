@@ -156,9 +156,14 @@ def smooth(y, radius, mode="two_sided", valid_only=False) -> np.ndarray:
     """
     if mode not in ("two_sided", "causal"):
         raise UserValueError(f"mode is two_sided or causal, received {mode!r}")
+    least = 1 if mode == "causal" else 0
+    if radius < least:
+        raise UserValueError(f"radius has to be at least {least}, received {radius}")
     if len(y) == 0:
         return np.zeros(0)
-    start, window = (0, radius) if mode == "causal" else (radius, 2 * radius + 1)
+    # A wider window has the same numbers in it, or fewer than it is wide.
+    reach = min(radius, len(y) + 1)
+    start, window = (0, reach) if mode == "causal" else (reach, 2 * reach + 1)
 
     def sums(values):
         return np.convolve(values, np.ones(window))[start : start + len(y)]

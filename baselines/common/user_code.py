@@ -9,12 +9,28 @@ import traceback
 from functools import partial
 from itertools import accumulate
 
-from baselines.common.errors import TRACEBACK, UserError, UserValueError, first_line
+from baselines.common.errors import (
+    TRACEBACK,
+    MissingDependency,
+    UserError,
+    UserValueError,
+    first_line,
+)
 
 
 def folder_of(package) -> str:
-    """Returns the folder of a package, as a prefix: with a separator at its end."""
-    return os.path.join(os.path.dirname(importlib.util.find_spec(package).origin), "")
+    """Returns the folder of a package, as a prefix: with a separator at its end.
+
+    Raises:
+        MissingDependency: if it is not installed.
+    """
+    spec = importlib.util.find_spec(package)
+    if spec is None:
+        raise MissingDependency(
+            f"{package} is not installed for {sys.executable}; is the virtual "
+            "environment active?"
+        )
+    return os.path.join(os.path.dirname(spec.origin), "")
 
 
 # What calls the user's own code.

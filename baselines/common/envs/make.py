@@ -14,6 +14,7 @@ from baselines.common import mpi
 from baselines.common.envs.checked import CheckedEnv
 from baselines.common.envs.recorder import Recorder, has_wrapper
 from baselines.common.envs.registry import (
+    check_env_type,
     find_env_type,
     find_newer,
     find_spec,
@@ -225,10 +226,18 @@ def make_vec_env(
             are set but there are no workers.
 
     Raises:
-        UserValueError: if retro games would have to share a worker, or that many
-            environments do not fit into memory.
+        UserTypeError: if ``env_type`` is a number.
+        UserValueError: if there is no such ``env_type``, if retro games would have to
+            share a worker, or that many environments do not fit into memory.
     """
     spec = as_spec(env_id)
+    if isinstance(env_type, int):
+        raise UserTypeError(
+            f"env_type has to be text, such as 'atari', received {env_type}; for that "
+            f"many environments, give num_env={env_type}"
+        )
+    if env_type is not None:
+        check_env_type(env_type)
     env_type = env_type or find_env_type(spec)
     size = num_env * ENV_BYTES.get(env_type, 10_000)
     check_memory(f"a set of {num_env:,} environments", size, "num_env")
