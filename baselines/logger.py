@@ -36,8 +36,8 @@ def configure(dir=None, format_strs=None, config=None) -> None:
         dir: folder for the files; by default ``$OPENAI_LOGDIR``, or else a new one in
             the system's temporary folder.
         format_strs: any of stdout, log, csv, json, tensorboard and wandb, or
-            ``module:Class`` for one of your own; by default ``$OPENAI_LOG_FORMAT``
-            (comma-separated), or else stdout,log,csv.
+            ``module:Class`` for one of your own, in a list or separated by commas; by
+            default those of ``$OPENAI_LOG_FORMAT``, or else stdout,log,csv.
         config: JSON values to store in ``config.json``.
 
     Raises:
@@ -52,8 +52,10 @@ def configure(dir=None, format_strs=None, config=None) -> None:
         name = datetime.datetime.now().strftime("openai-%Y-%m-%d-%H-%M-%S-%f")
         dir = mpi.broadcast(os.path.join(tempfile.gettempdir(), name))
     if format_strs is None:
-        names = os.environ.get("OPENAI_LOG_FORMAT", "stdout,log,csv")
-        format_strs = [name.strip() for name in names.split(",") if name.strip()]
+        format_strs = os.environ.get("OPENAI_LOG_FORMAT", "stdout,log,csv")
+    if isinstance(format_strs, str):
+        names = map(str.strip, format_strs.split(","))
+        format_strs = [name for name in names if name]
     for name in format_strs:
         find_output(name)
     dir = os.path.abspath(os.path.expanduser(dir))

@@ -45,8 +45,9 @@ def plot(
     """Draws learning curves into a file, and returns matplotlib's figure.
 
     Args:
-        logs: paths of log folders, of folders above them, or of their CSV files. Those
-            that begin with the same ``LABEL=`` are seeds of one curve with that label.
+        logs: paths of log folders, of folders above them, or of their CSV files, or a
+            single one. Those that begin with the same ``LABEL=`` are seeds of one curve
+            with that label.
         output: path of a PNG, SVG or PDF file.
         x: the x axis: ``steps`` (agent steps), ``frames`` (4 per step, in Atari and
             retro games), ``episodes``, ``minutes`` of training, or several of these
@@ -87,6 +88,7 @@ def plot(
         )
     if smooth is not None and smooth < 1:
         raise UserValueError(f"--smooth has to be at least 1, received {smooth}")
+    logs = [logs] if isinstance(logs, (str, os.PathLike)) else logs
     curves, env = find_curves(logs, y)
     references = [read_reference(text) for text in references]
     panels = [read_panel(curves, name, y, smooth) for name in names]

@@ -56,7 +56,7 @@ def report(folders, output=None) -> str:
     """Writes a page about runs and returns its path.
 
     Args:
-        folders: paths of log folders, or of folders above them.
+        folders: paths of log folders, or of folders above them, or a single one.
         output: path of an HTML file; None for ``report.html``, in the folder of a
             single run, else in the current one. It replaces an earlier report, but no
             other file.
@@ -66,6 +66,7 @@ def report(folders, output=None) -> str:
         UserValueError: for another suffix, a file that is no report, or a damaged log.
         MissingDependency: if matplotlib is not installed.
     """
+    folders = [folders] if isinstance(folders, (str, os.PathLike)) else folders
     found = [result for folder in folders for result in find_runs(folder)]
     results = list({os.path.realpath(x.dirname): x for x in found}.values())
     if output is None:

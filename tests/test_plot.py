@@ -254,6 +254,12 @@ def test_references_and_millions_of_steps():
     assert labels(figure) == ["p", "r Pong dqn", "solved"]
 
 
+def test_a_single_path_needs_no_list():
+    write_log(Path("one"), [1.0] * 2)
+    for path in "one", Path("one"):
+        assert len(lines(plot(path, "c.png"))) == 1
+
+
 def test_axis_ends_where_the_mean_of_seeds_does():
     write_log(Path("a"), [1.0] * 2)
     write_log(Path("b"), [1.0] * 9, seed=1)
