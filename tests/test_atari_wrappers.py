@@ -266,7 +266,7 @@ def test_reset_of_an_unfinished_life_starts_a_new_game():
 
 
 def test_reset_above_a_monitor_that_refuses_early_ones_goes_on_with_the_game():
-    env = EpisodicLifeEnv(Monitor(make_atari(BREAKOUT), None))
+    env = EpisodicLifeEnv(Monitor(make_atari(BREAKOUT), allow_early_resets=False))
     env.reset(seed=0)
     before = frame_number(env)
     env.reset()
