@@ -215,9 +215,10 @@ def print_next_steps(settings, model_path) -> None:
     if manifests and not has_update_left(logger.get_config(), steps_of(manifests[-1])):
         steps = 2 * settings.num_timesteps
         lines.append(f"Train longer: {resume} --num_timesteps={steps}")
+    command = f"{launcher()}{command}"
     if os.environ.get("OPENAI_LOGDIR"):  # There is a run already.
         command = f"OPENAI_LOGDIR= {command}"
-    lines.append(f"Start again from this model: {launcher()}{command}")
+    lines.append(f"Start again from this model: {command}")
     if os.path.isfile(os.path.join(logger.get_dir(), "config.json")):
         lines.append(f"Evaluate: {python} -m baselines.evaluate {place}")
         lines.append(f"Play: {python} -m baselines.play {place}")

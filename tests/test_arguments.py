@@ -291,7 +291,7 @@ def test_words_that_are_nobodys_are_returned():
         ("--n-envs", ["--num_env"], "; it is called '--num_env' here"),
         ("--total_timesteps", ["--num_timesteps"], "it is called '--num_timesteps'"),
         # An algorithm without a lr, and one with neither lr nor lam.
-        ("learning_rate", ["actor_lr"], "; there are several, such as actor_lr"),
+        ("learning_rate", ["actor_lr"], "; it is optim_stepsize in ppo1, vf"),
         ("gae_lambda", ["gae_lamb"], "; did you mean 'gae_lamb'?"),
         ("device", ["lr"], "; choose a GPU by the environment variable CUDA_VISIBLE"),
         ("save_interval", ["eval_interval"], "; checkpoint_interval counts agent"),

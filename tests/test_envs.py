@@ -254,12 +254,13 @@ def test_a_number_is_no_type_of_environment():
         make_vec_env("PongNoFrameskip-v4", "Atari")
 
 
-def test_only_uint8_boxes_of_three_axes_up_to_255_are_images():
+def test_only_uint8_boxes_of_three_axes_above_127_are_images():
     box = gym.spaces.Box
     assert is_image(box(0, 255, (84, 84, 1), np.uint8))
     assert not is_image(box(0, 1, (84, 84, 1), np.float32))
     assert not is_image(box(0, 255, (84, 84), np.uint8))
-    assert not is_image(box(0, 1, (8, 8, 2), np.uint8))
+    assert not is_image(box(0, 12, (8, 8, 2), np.uint8))
+    assert is_image(box(0, 254, (8, 8, 2), np.uint8))
     assert not is_image(gym.spaces.Discrete(4))
 
 

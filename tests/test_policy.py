@@ -222,18 +222,9 @@ def test_network_that_cannot_be_used_is_named(space, network, words):
         Policy(space, ACTIONS, network)
 
 
-@pytest.mark.parametrize(
-    ("space", "words"),
-    [
-        (spaces.Box(0, 255, (4, 84, 84), np.uint8), "channels, height, width"),
-        (spaces.Box(0, 255, (84, 84, 3), np.int32), "image of int32 up to 255"),
-    ],
-)
-def test_images_that_networks_would_get_unscaled_or_transposed_are_refused(
-    space, words
-):
-    with pytest.raises(UserTypeError, match=words):
-        Policy(space, ACTIONS, "conv_only")
+def test_images_that_networks_would_get_unscaled_are_refused():
+    with pytest.raises(UserTypeError, match="image of int32 up to 255"):
+        Policy(spaces.Box(0, 255, (84, 84, 3), np.int32), ACTIONS, "conv_only")
 
 
 def test_bytes_with_other_bounds_are_no_image():

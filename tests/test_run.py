@@ -19,9 +19,10 @@ import baselines
 from baselines import __main__ as commands
 from baselines import logger, run
 from baselines.a2c import learn
+from baselines.bench import Monitor
 from baselines.common import config, mpi, parsing
 from baselines.common.checked_arguments import check_arguments
-from baselines.common.envs import make_vec_env
+from baselines.common.envs import make_env, make_vec_env
 from baselines.common.errors import UserTypeError, UserValueError
 from baselines.common.loading import find_env, rendered
 from baselines.common.parsing import parse
@@ -518,16 +519,24 @@ def test_environment_with_other_limits_or_wrappers_is_not_guessed(make, words):
         find_env("log")
 
 
-def test_environments_of_this_library_are_found_again():
-    with (
-        make_vec_env("CartPole-v1", num_env=2, log_dir="log") as env,
-        logger.scoped_configure("log", []),
-    ):
-        learn(env=env, network="mlp", total_timesteps=10)
-    assert (
-        "env_kwargs" not in json.loads(Path("log/config.json").read_text())["described"]
-    )
-    assert find_env("log").spec.id == "CartPole-v1"
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: make_vec_env("CartPole-v1", num_env=2, log_dir="log"),
+        lambda: make_env("CartPole-v1", reward_scale=0.5),
+        lambda: Monitor(gym.make("CartPole-v1")),
+        lambda: gym.wrappers.RecordEpisodeStatistics(gym.make("CartPole-v1")),
+        # Its observations are a Tuple, which is flattened.
+        lambda: gym.make("Blackjack-v1"),
+        lambda: gym.wrappers.FlattenObservation(gym.make("Blackjack-v1")),
+    ],
+)
+def test_wrappers_that_change_nothing_for_the_policy_do_not_count(make):
+    with logger.scoped_configure("log", []):
+        learn(env=make(), network="mlp", total_timesteps=10)
+    found = json.loads(Path("log/config.json").read_text())
+    assert "env_kwargs" not in found["described"]
+    assert find_env("log").spec.id == found["arguments"]["env"]
 
 
 def test_drawn_environment_is_found_again():

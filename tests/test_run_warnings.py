@@ -1,5 +1,7 @@
 """What is said when a run begins, about settings with no effect or a bad one."""
 
+import warnings
+
 import gymnasium as gym
 import keras
 import numpy as np
@@ -43,7 +45,9 @@ def box_env(low, high, dtype=np.float32):
     ],
 )
 def test_bounds_of_actions(capsys, low, high, doubtful):
-    text = warnings_of(capsys, box_env(low, high))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)  # such as NumPy's
+        text = warnings_of(capsys, box_env(low, high))
     assert ("gymnasium.wrappers.RescaleAction" in text) == doubtful
 
 
@@ -55,6 +59,30 @@ def test_policies_that_scale_their_actions_need_no_other_bounds(capsys):
 def test_statistics_of_observations_that_no_model_has(capsys, ob):
     env = VecNormalize(DummyVecEnv([lambda: gym.make("CartPole-v1")]), ob=ob)
     assert ("not saved with the model" in warnings_of(capsys, env)) == ob
+
+
+@pytest.mark.parametrize(
+    ("shape", "doubtful"), [((4, 48, 48), True), ((48, 48, 4), False)]
+)
+def test_images_with_channels_first(capsys, shape, doubtful):
+    env = CounterEnv(terminate_after=3)
+    env.observation_space = spaces.Box(0, 255, shape, np.uint8)
+    env.observation = lambda: np.zeros(shape, np.uint8)
+    assert ("[channels, height, width]" in warnings_of(capsys, env)) == doubtful
+
+
+class Layered(keras.layers.Layer):
+    """A layer with an attribute that is something else in Keras' models."""
+
+    layers = 2
+
+    def call(self, inputs):
+        return inputs
+
+
+def test_layers_of_the_users_own(capsys):
+    text = warnings_of(capsys, CounterEnv(terminate_after=3), network=Layered)
+    assert "layers, which act" not in text
 
 
 def test_layers_that_only_act_in_training(capsys):
@@ -91,9 +119,8 @@ def test_evaluations_may_reset_monitors_in_an_episode():
     )
 
 
-@pytest.mark.parametrize("dtype", [np.float16, np.float64])
-def test_actions_have_the_type_of_their_space(dtype):
-    env = box_env(-1, 1, dtype)
+def test_actions_have_the_type_of_their_space():
+    env = box_env(-1, 1, np.float16)
     model = a2c.learn(env=env, network="mlp", seed=0, total_timesteps=0)
     action, _ = model.predict(env.reset(seed=0)[0])
     assert env.action_space.contains(action)

@@ -67,7 +67,7 @@ class ActorCritic(Model):
     Critics get actions scaled from the bounds of their distribution to [-1, 1].
 
     Args:
-        observation_space: a Box, Discrete or MultiDiscrete space.
+        observation_space: a Box, Discrete, MultiDiscrete or MultiBinary space.
         action_space: a Box.
         network: function that builds each network, or a name in ``common/models.py``.
         distribution: of actions, such as ``SquashedGaussian`` or ``Deterministic``.
@@ -83,6 +83,8 @@ class ActorCritic(Model):
         UserTypeError: for spaces or networks that are not supported.
         UserValueError: if the network cannot take the observations.
     """
+
+    format = 5
 
     def __init__(
         self,

@@ -61,8 +61,8 @@ class OneLineErrorParser(argparse.ArgumentParser):
         """
         if all(action.option_strings for action in self._actions):
             return words
-        with_path = [x for x in self._actions if x.const is True]
-        flags = {flag for action in with_path for flag in action.option_strings}
+        booleans = [x for x in self._actions if x.nargs == "?" and x.const is True]
+        flags = {flag for action in booleans for flag in action.option_strings}
         return [
             f"{word}=True" if word in flags and not is_boolean(following) else word
             for word, following in zip(words, [*words[1:], ""])

@@ -13,7 +13,7 @@ class DiscreteActorCritic(Model):
     """A policy π(a|s) and action values Q(s, a), as two heads of one network.
 
     Args:
-        observation_space: a Box, Discrete or MultiDiscrete space.
+        observation_space: a Box, Discrete, MultiDiscrete or MultiBinary space.
         action_space: a Discrete space.
         network: function that builds the network, or a name in ``common/models.py``.
         seed: seed of the generator that actions are drawn from.

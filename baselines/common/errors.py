@@ -79,8 +79,8 @@ OUR_NAMES = {
     "total_timesteps": "num_timesteps",  # on the command line
 }
 LOG_FORMATS = (
-    "choose what is logged by the environment variable OPENAI_LOG_FORMAT (in Python, "
-    "also call logger.configure(FOLDER))"
+    "in Python, call logger.configure(FOLDER, FORMATS) before learn(); FORMATS, or the "
+    "environment variable OPENAI_LOG_FORMAT, choose what is logged"
 )
 MADE_BEFORE = "in Python, make_vec_env(..., num_env=N) makes the environments"
 OTHER_WAYS = {  # where ``OUR_NAMES`` does not help
@@ -88,8 +88,8 @@ OTHER_WAYS = {  # where ``OUR_NAMES`` does not help
     "in ppo1",
     "device": "choose a GPU by the environment variable CUDA_VISIBLE_DEVICES; without "
     "one, the processor trains",
-    "learning_rate": "there are several, such as actor_lr and critic_lr in ddpg and "
-    "her, or vf_stepsize in trpo and gail",
+    "learning_rate": "it is optim_stepsize in ppo1, vf_stepsize in trpo and gail, and "
+    "actor_lr and critic_lr in ddpg and her",
     "log_path": "in Python, call logger.configure(FOLDER) before learn()",
     "n_envs": MADE_BEFORE,
     "nb_epochs": "give the length of training in agent steps",

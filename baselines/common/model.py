@@ -8,9 +8,8 @@ from baselines.common import mpi
 from baselines.common.arguments import NETWORK
 from baselines.common.envs.spaces import (
     clip_actions,
-    has_channels_first,
-    has_pixels,
     is_image,
+    is_unscaled_image,
     space_to_json,
 )
 from baselines.common.errors import (
@@ -26,8 +25,6 @@ from baselines.common.saving.models import find_model, read_model
 from baselines.common.saving.states import blank, check_like, set_generator
 from baselines.common.saving.tensors import save_tensors, tensors_digest
 from baselines.common.sizes import checked_weights
-
-FORMAT = 4  # of saved models
 
 
 class Model:
@@ -45,6 +42,7 @@ class Model:
             environments; None of others.
     """
 
+    format = 4  # of its files
     initial_state = None
 
     def __init__(self, observation_space, action_space, seed, algorithm):
@@ -189,8 +187,8 @@ class Model:
     def description(self) -> dict:
         """What a file has to match to be loaded: format, algorithm and spaces."""
         return {
-            "format": FORMAT,
             "algorithm": self.algorithm,
+            "format": self.format,  # after the algorithm, as they may differ in it
             "observation": describe_space(self.observation_space),
             "action": describe_space(self.action_space),
         }
@@ -306,19 +304,12 @@ def make_scaling(space):
     unchanged; all as float32.
 
     Raises:
-        UserTypeError: for other spaces, and for images of another type than uint8, or
-            with other axes.
+        UserTypeError: for other spaces, and for images of another type than uint8.
     """
-    if has_pixels(space) and not is_image(space):
+    if is_unscaled_image(space):
         raise UserTypeError(
             f"the observations {space} look like an image of {space.dtype} up to 255, "
             "which would not be divided; return uint8, which is, or divide them by 255"
-        )
-    if is_image(space) and has_channels_first(space):
-        raise UserTypeError(
-            f"the observations of shape {space.shape} look like images [channels, "
-            "height, width], but networks take [height, width, channels]; move the "
-            "axis with gymnasium.wrappers.TransformObservation"
         )
     if is_image(space):
         return lambda obs: ops.cast(obs, "float32") / 255.0

@@ -87,7 +87,7 @@ def parse(argv) -> Settings:
     if settings.load_path is not None:
         settings.load_path = absolute(settings.load_path)
     values["load_path"] = settings.load_path
-    for name, argument in declared.items():
+    for name, argument in known.items():
         is_path = {arg.ReadPath, arg.WrittenPath} & {*argument.markers}
         if is_path and isinstance(values.get(name), str):
             values[name] = absolute(values[name])

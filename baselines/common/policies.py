@@ -21,7 +21,7 @@ class Policy(Model):
     [0, 1] here, in the first stage, on the device, and nowhere else.
 
     Args:
-        observation_space: a Box, Discrete or MultiDiscrete space.
+        observation_space: a Box, Discrete, MultiDiscrete or MultiBinary space.
         action_space: a Discrete, MultiDiscrete, MultiBinary or Box space.
         network: function that builds the trunk, or a name in ``common/models.py``.
         value_network: ``shared`` puts the value head on the policy's trunk,
@@ -35,6 +35,8 @@ class Policy(Model):
         UserTypeError: for spaces that are not supported.
         UserValueError: if the network cannot take the observations.
     """
+
+    format = 5
 
     def __init__(
         self,

@@ -11,6 +11,18 @@ from baselines.common.envs.registry import find_env_type
 from baselines.common.errors import shortened
 from baselines.common.settings import OWN, Settings
 
+NEUTRAL = (  # Gymnasium's wrappers after which a policy sees and does the same
+    "ClipAction",
+    "ClipReward",
+    "FlattenObservation",  # which this library adds itself
+    "HumanRendering",
+    "NormalizeReward",
+    "RecordEpisodeStatistics",
+    "RecordVideo",
+    "RenderCollection",
+    "TransformReward",
+)
+
 
 def config_of_call(run, resumed=None) -> dict:
     """Returns the content of ``config.json`` for a call of ``learn()``.
@@ -49,19 +61,20 @@ def config_of_call(run, resumed=None) -> dict:
 def describe_kwargs(spec) -> dict:
     """Returns what an environment is made with, as text, by name.
 
-    It leaves out how it is drawn, what ``make_atari`` and ``make_retro`` add, and the
-    wrappers of this library.
+    It leaves out how it is drawn, what ``make_atari`` and ``make_retro`` add, and
+    wrappers that change nothing for the policy, such as those of this library.
     """
     left_out = "render_mode", "obs_type", "use_restricted_actions"
     found = {k: describe(x) for k, x in spec.kwargs.items() if k not in left_out}
-    found["max_episode_steps"] = str(spec.max_episode_steps)
-    wrappers = [x for x in spec.additional_wrappers if not is_ours(x.entry_point)]
+    if find_env_type(spec) != "retro":
+        found["max_episode_steps"] = str(spec.max_episode_steps)
+    wrappers = [x for x in spec.additional_wrappers if not is_neutral(x)]
     return found | {x.name: describe_wrapper(x) for x in wrappers}
 
 
-def is_ours(entry_point) -> bool:
-    """Whether a ``module:Class`` is in this library."""
-    return entry_point.startswith("baselines.")
+def is_neutral(wrapper) -> bool:
+    """Whether a ``WrapperSpec`` is of this library, or in ``NEUTRAL``."""
+    return wrapper.entry_point.startswith("baselines.") or wrapper.name in NEUTRAL
 
 
 def describe_wrapper(wrapper) -> str:

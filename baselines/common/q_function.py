@@ -12,7 +12,7 @@ class QFunction(Model):
     """Action values Q(s, a) of Discrete actions, and epsilon-greedy acting.
 
     Args:
-        observation_space: a Box, Discrete or MultiDiscrete space.
+        observation_space: a Box, Discrete, MultiDiscrete or MultiBinary space.
         action_space: a Discrete space.
         network: function that builds the network, or a name in ``common/models.py``.
         values: the kind of action values, an object as in ``common/values.py``.

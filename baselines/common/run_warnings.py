@@ -1,9 +1,11 @@
 """What a user should know when a run begins: what has no effect, or a bad one."""
 
+import keras
 import numpy as np
 
 from baselines.common import precision
 from baselines.common.distributions import DiagGaussian
+from baselines.common.envs.spaces import has_channels_first, is_image
 from baselines.common.vec_env import VecEnvWrapper, VecNormalize
 
 
@@ -22,10 +24,19 @@ def find_warnings(run) -> list:
             "nor a processor (with oneDNN) that computes in it was found"
         )
     if has_normalized_observations(run.env):
+        instead = "use VecNormalize(ob=False)"
+        if "normalize_observations" in run.arguments.declared:
+            instead += " and normalize_observations=True"
         lines.append(
             "a VecNormalize normalises observations, and its statistics are not saved "
-            "with the model, which will get others in evaluate and play: use "
-            "VecNormalize(ob=False) and normalize_observations=True"
+            f"with the model, which will get others in evaluate and play: {instead}"
+        )
+    space = run.env.observation_space
+    if is_image(space) and has_channels_first(space):
+        lines.append(
+            f"observations of shape {space.shape} look like [channels, height, width], "
+            "but networks take [height, width, channels]; move the axis with "
+            "gymnasium.wrappers.TransformObservation"
         )
     space = run.env.action_space
     gaussian = type(getattr(run.model, "distribution", None)) is DiagGaussian
@@ -57,8 +68,9 @@ def find_warnings(run) -> list:
 def layers_of(layer):
     """Yields a Keras layer, and those that a Sequential or Model in it is made of."""
     yield layer
-    for child in getattr(layer, "layers", []):
-        yield from layers_of(child)
+    if isinstance(layer, keras.Model):
+        for child in layer.layers:
+            yield from layers_of(child)
 
 
 def has_normalized_observations(venv) -> bool:
@@ -73,7 +85,8 @@ def has_normalized_observations(venv) -> bool:
 def has_usual_bounds(space) -> bool:
     """Whether actions of mean 0 and deviation 1 explore a Box; true if unbounded."""
     low, high = np.float64(space.low), np.float64(space.high)
-    middle, half_width = (low + high) / 2, (high - low) / 2
+    with np.errstate(invalid="ignore"):  # where it is unbounded
+        middle, half_width = (low + high) / 2, (high - low) / 2
     bounded = np.isfinite(half_width)
     usual = (half_width >= 0.1) & (half_width <= 10) & (np.abs(middle) <= half_width)
     return bool((usual | ~bounded).all())

@@ -40,18 +40,27 @@ def parts_of(space):
         yield space
 
 
-def has_pixels(space) -> bool:
-    """Whether observations have three axes, and bounds of 0 and 255."""
+def is_image(space) -> bool:
+    """Whether observations are uint8 images [height, width, channels].
+
+    Others, such as a board of a few kinds of pieces, have upper bounds below 128.
+    """
     return (
         isinstance(space, gym.spaces.Box)
         and len(space.shape) == 3
-        and bool((space.low == 0).all() and (space.high == 255).all())
+        and space.dtype == np.uint8
+        and space.high.max() > 127
     )
 
 
-def is_image(space) -> bool:
-    """Whether observations are uint8 images [height, width, channels], 0 to 255."""
-    return has_pixels(space) and space.dtype == np.uint8
+def is_unscaled_image(space) -> bool:
+    """Whether observations of another type have three axes, and go from 0 to 255."""
+    return (
+        isinstance(space, gym.spaces.Box)
+        and len(space.shape) == 3
+        and space.dtype != np.uint8
+        and bool((space.low == 0).all() and (space.high == 255).all())
+    )
 
 
 def has_channels_first(space) -> bool:

@@ -40,7 +40,7 @@ from baselines.common.saving.tensors import (
     take_arrays,
 )
 
-FORMAT = 8
+FORMAT = 9
 METADATA = {
     "description": ...,
     "num_timesteps": 0,

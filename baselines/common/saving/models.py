@@ -10,7 +10,6 @@ import numpy as np
 from baselines.common.errors import UserError, UserFileError, UserValueError
 from baselines.common.saving.checkpoints import (
     check_intact,
-    data_path,
     list_manifests,
     read_manifest,
 )
@@ -32,13 +31,14 @@ def find_model(path) -> str:
     """
     path = os.path.expanduser(path)
     if not os.path.isdir(path):
-        return data_path(path) if re.search(r"(^|/)\d{12}\.json$", path) else path
+        is_manifest = re.search(r"(^|/)\d{12,15}\.json$", path)
+        return data_of_rank_0(path) if is_manifest else path
     model = os.path.join(path, MODEL_FILE)
     saved = trained_for(model) if os.path.isfile(model) else -1
     for manifest in reversed(list_manifests(os.path.join(path, "checkpoints"))):
         if steps_of(manifest) <= saved:
             break
-        data = data_path(manifest)
+        data = data_of_rank_0(manifest)
         with contextlib.suppress(UserError):
             files = read_manifest(manifest)["files"]
             check_intact(data, files.get(os.path.basename(data)), manifest)
@@ -49,6 +49,11 @@ def find_model(path) -> str:
         f"there is no saved model at {path}, a folder with neither {MODEL_FILE} nor an "
         f"undamaged checkpoint{runs_below(path)}"
     )
+
+
+def data_of_rank_0(manifest) -> str:
+    """Returns the path of a checkpoint's file, which has the model on all ranks."""
+    return f"{manifest.removesuffix('json')}safetensors"
 
 
 def trained_for(path) -> float:

@@ -26,7 +26,7 @@ class GymnasiumVecEnv(VecEnv):
         if mode != AutoresetMode.SAME_STEP:
             raise UserTypeError(
                 "a VectorEnv has to reset in the step in which an episode ends, but "
-                f"its autoreset_mode is {mode}; make it with gymnasium.make_vec(ID, "
+                f"its autoreset_mode is {mode}; make it with gymnasium.make_vec(ID, N, "
                 'vectorization_mode="async", vector_kwargs={"autoreset_mode": '
                 "gymnasium.vector.AutoresetMode.SAME_STEP})"
             )
