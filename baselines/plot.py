@@ -176,6 +176,7 @@ def draw(panels, x, y, references=(), title=None, size=(7, 4), band="range"):
     for axis, name, curves in zip(axes, x, panels):
         # Several runs are drawn up to where the shortest ends.
         longest = max(end_of(seeds) for seeds in curves.values())
+        right = 1.02 * longest
         scale = 1e6 if longest >= 1e6 and name in ("steps", "frames") else 1
         for i, (label, seeds) in enumerate(curves.items()):
             line, color = styles[i % len(styles)]
@@ -185,9 +186,10 @@ def draw(panels, x, y, references=(), title=None, size=(7, 4), band="range"):
             if xs is None:
                 axis.axhline(ys, ls=":", **style)
             elif axis is axes[0]:
+                xs, ys = cut(xs, ys, right)
                 axis.plot(xs / scale, ys, ls="--", **style)
         axis.set(xlabel="million " * (scale > 1) + X_UNITS[name])
-        axis.set_xlim(0, 1.02 * longest / scale)
+        axis.set_xlim(0, right / scale)
         axis.grid(alpha=0.3)
         axis.locator_params(axis="x", nbins=int(1.3 * size[0] / len(panels)))
         if scale == 1 and name != "minutes":
@@ -198,6 +200,14 @@ def draw(panels, x, y, references=(), title=None, size=(7, 4), band="range"):
     rows = add_legend(figure, *axes[0].get_legend_handles_labels())
     figure.set_figheight(size[1] + 0.2 * rows)
     return figure
+
+
+def cut(xs, ys, right):
+    """Returns the points of a curve up to x = ``right``, which the y axis is for."""
+    if xs[-1] <= right:
+        return xs, ys
+    shown = xs < right
+    return np.append(xs[shown], right), np.append(ys[shown], np.interp(right, xs, ys))
 
 
 def add_legend(figure, handles, labels) -> int:

@@ -254,6 +254,15 @@ def test_references_and_millions_of_steps():
     assert labels(figure) == ["p", "r Pong dqn", "solved"]
 
 
+def test_a_reference_is_cut_where_the_picture_ends():
+    """So that the y axis is not for what lies beyond."""
+    table("p.csv", "total_timesteps,eprewmean,fps\n100,1,100\n200,2,100\n")
+    table("r.csv", "x,y\n0,0\n102,1\n306,3\n9000,900\n")
+    figure = plot(["p.csv"], "c.png", references=["r.csv"])
+    assert lines(figure)[1] == ("r", [0, 102, 204], [0, 1, 2])
+    assert figure.axes[0].get_ylim()[1] < 3
+
+
 def test_a_single_path_needs_no_list():
     write_log(Path("one"), [1.0] * 2)
     for path in "one", Path("one"):
