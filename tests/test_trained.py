@@ -344,6 +344,15 @@ def test_mistakes_give_one_line(trained, empty_folder, capsys, words, message):
     assert error.startswith("error: ") and error.count("\n") == 1 and message in error
 
 
+def test_a_model_of_an_older_run_needs_only_its_environment(trained, tmp_path):
+    shutil.copytree(trained, tmp_path / "old")
+    path = tmp_path / "old" / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 1}))
+    with pytest.raises(UserValueError, match="evaluate or play its model, give --env"):
+        find_env(tmp_path / "old")
+    assert find_env(tmp_path / "old", "CartPole-v1").spec.id == "CartPole-v1"
+
+
 def test_a_checkpoint_is_named_by_either_of_its_files(trained):
     path = trained / "checkpoints" / "000000000400.json"
     model = path.with_suffix(".safetensors")

@@ -84,7 +84,7 @@ class ActorCritic(Model):
         UserValueError: if the network cannot take the observations.
     """
 
-    format = 5
+    format = 5  # since critics get scaled actions, and statistics are in float64
 
     def __init__(
         self,

@@ -31,6 +31,8 @@ from baselines.common.held_warnings import held_warnings
 from baselines.common.user_code import own_traceback
 
 DASHES = "-‐‑‒–—―−﹣－"  # as keyboards, word processors and web pages have them
+BOOLEANS = dict.fromkeys(("true", "yes", "1"), True)
+BOOLEANS |= dict.fromkeys(("false", "no", "0"), False)
 LITERAL_ERRORS = ValueError, SyntaxError, TypeError, MemoryError, RecursionError
 
 
@@ -64,8 +66,8 @@ class OneLineErrorParser(argparse.ArgumentParser):
         booleans = [x for x in self._actions if x.nargs == "?" and x.const is True]
         flags = {flag for action in booleans for flag in action.option_strings}
         return [
-            f"{word}=True" if word in flags and not is_boolean(following) else word
-            for word, following in zip(words, [*words[1:], ""])
+            f"{word}=True" if word in flags and after.lower() not in BOOLEANS else word
+            for word, after in zip(words, [*words[1:], ""])
         ]
 
     def parse_args(self, args=None, namespace=None):
@@ -291,15 +293,9 @@ def parse_number(text):
 
 def parse_boolean(text):
     """Returns True or False from text like true, no or 1."""
-    if text.lower() in ("true", "yes", "1"):
-        return True
-    if text.lower() in ("false", "no", "0"):
-        return False
+    if text.lower() in BOOLEANS:
+        return BOOLEANS[text.lower()]
     raise ValueError(text)
-
-
-def is_boolean(text) -> bool:
-    return text.lower() in ("true", "yes", "1", "false", "no", "0")
 
 
 def parse_none(text):

@@ -96,8 +96,7 @@ def read_config(folder, own) -> dict:
     if type(version) is int and version != FORMAT:
         raise UserValueError(
             f"{folder} has a run of another version: the format of its config.json is "
-            f"{shown(version)}, not {FORMAT}; its models can be loaded with their "
-            "environment, --env=ID, if their format is still the same"
+            f"{shown(version)}, not {FORMAT}; to evaluate or play its model, give --env"
         )
     try:
         if version != FORMAT:

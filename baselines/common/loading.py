@@ -8,7 +8,12 @@ from typing import Any, NamedTuple
 
 from baselines.common import mpi
 from baselines.common.checked_arguments import NOT_IN_FILE
-from baselines.common.config import CODE_OF_MODEL, foreign_values, read_config
+from baselines.common.config import (
+    CODE_OF_MODEL,
+    FORMAT,
+    foreign_values,
+    read_config,
+)
 from baselines.common.declarations import declared_arguments
 from baselines.common.discovery import find_algorithm, import_learn, list_algorithms
 from baselines.common.envs.make import build_env, make_env
@@ -17,6 +22,7 @@ from baselines.common.envs.spaces import space_from_json
 from baselines.common.errors import UserFileError, UserTypeError, UserValueError
 from baselines.common.parts import Part
 from baselines.common.python_config import describe_kwargs
+from baselines.common.saving.json_values import read_json
 from baselines.common.saving.log_folder import is_config
 from baselines.common.saving.models import find_model, read_model
 from baselines.common.settings import OWN
@@ -195,6 +201,12 @@ def rendered(num_env, mode, env_type) -> dict:
     return dict(env_kwargs={"render_mode": mode}, num_workers=min(num_env, most))
 
 
+def has_current_config(folder) -> bool:
+    """Whether the ``config.json`` in a folder is our logger's, in today's format."""
+    path = f"{folder}/config.json"
+    return is_config(path) and read_json(path).get("format") == FORMAT
+
+
 def find_env(path, env=None) -> TrainedEnv:
     """Finds the environment that a model was trained in.
 
@@ -215,8 +227,8 @@ def find_env(path, env=None) -> TrainedEnv:
         raise UserFileError(f"there is no log folder and no saved model at {path}")
     places = [folder, *list(pathlib.Path(folder).parents)[:2]]
     places = [x for x in places if os.path.isfile(f"{x}/config.json")]
-    if env is not None:  # It is enough, so a file of something else is ignored.
-        places = [x for x in places if is_config(f"{x}/config.json")]
+    if env is not None:  # It is enough, so other programs and formats are ignored.
+        places = [x for x in places if has_current_config(x)]
     folder = places[0] if places else None
     if folder is None and env is None:
         read_model(find_model(path))  # It may not even be a model.

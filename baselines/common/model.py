@@ -42,7 +42,7 @@ class Model:
             environments; None of others.
     """
 
-    format = 4  # of its files
+    format = 4  # of its files; a class has a higher one once its own have changed
     initial_state = None
 
     def __init__(self, observation_space, action_space, seed, algorithm):

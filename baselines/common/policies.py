@@ -36,7 +36,7 @@ class Policy(Model):
         UserValueError: if the network cannot take the observations.
     """
 
-    format = 5
+    format = 5  # since statistics of observations are in float64
 
     def __init__(
         self,
