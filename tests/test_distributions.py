@@ -85,9 +85,9 @@ def test_squashed_gaussian():
     actions, neglogps = distribution.sample_with_neglogp(params, floats([1.0, -0.25]))
     np.testing.assert_allclose(actions, [[2.523188, 0.5]], rtol=1e-6)
     # Gaussian: ½ 1² + ½ log 2π and ½ 0.25² + log 2 + ½ log 2π; slopes of the
-    # squashing: 2 (1 - tanh² 1) = 0.839949 and 0.5
+    # squashing to [-1, 1]: 1 - tanh² 1 = 0.4199743 and 1
     gaussian = 0.5 + 0.03125 + math.log(2) + math.log(2 * math.pi)
-    expected = gaussian + math.log(0.839949) + math.log(0.5)
+    expected = gaussian + math.log(0.4199743)
     np.testing.assert_allclose(neglogps, [expected], rtol=1e-5)
     np.testing.assert_allclose(distribution.neglogp(params, actions), neglogps, 1e-4)
     # 1 + 2 tanh 0 and 0.5 + 0.5 tanh 0.5

@@ -5,6 +5,7 @@ import numpy as np
 from keras import ops
 
 from baselines.common import backend
+from baselines.common.envs.spaces import clip_actions
 from baselines.common.layers import dense
 from baselines.common.model import Model, build_network
 from baselines.common.normalizer import Normalizer, make_normalizer
@@ -215,7 +216,8 @@ class ActorCritic(Model):
         """Returns only the actions of ``step``, without computing their values."""
         self.check_batch(obs)
         noise = None if deterministic else self.distribution.noise(self.rng, len(obs))
-        return np.asarray(self._act(obs, noise))
+        # In float32, they may lie beyond the bounds by a rounding error.
+        return clip_actions(np.asarray(self._act(obs, noise)), self.action_space)
 
     def value(self, obs, S=None, M=None):
         """Returns the values of the most likely actions, [N]."""

@@ -245,7 +245,8 @@ class SquashedGaussian(DiagGaussian):
     a = c + h tanh(u), where the mean and log deviation of the Gaussian u depend on the
     observation, and c and h are the middle and half the width of the bounds. Haarnoja
     et al. 2018, "Soft Actor-Critic", appendix C. Its entropy has no closed form: -log p
-    of a sample estimates it.
+    of a sample estimates it. p is the density of (a - c) / h, from -1 to 1, so that it
+    does not depend on the unit of the actions.
     """
 
     LOG_STD = -20.0, 2.0  # bounds of the log deviation, as in the authors' code
@@ -288,7 +289,6 @@ class SquashedGaussian(DiagGaussian):
         """Returns -log p, [B], of the actions that u [B, actions] is squashed to."""
         # log(1 - tanh(u)²) = 2 (log 2 - u - softplus(-2u)) stays finite for large u.
         log_slope = 2.0 * (math.log(2.0) - u - ops.softplus(-2.0 * u))
-        log_slope = log_slope + np.log(self.half_width).reshape(-1)
         return super().neglogp(params, u) + ops.sum(log_slope, axis=-1)
 
     def _split(self, params):

@@ -60,8 +60,7 @@ def learn(
     target_entropy: Annotated[
         float | None,
         arg.NeedsNo("ent_coef"),
-        "entropy in nats that a learned temperature aims at; None for the sum of "
-        "log(half width) - 1 over the actions: -1 for each between -1 and 1",
+        "entropy in nats that a learned temperature aims at; None for -1 per action",
     ] = None,
     buffer_size: arg.BufferSize = 1_000_000,
     batch_size: arg.BatchSize = 256,
@@ -101,8 +100,7 @@ def learn(
     if ent_coef is not None:
         log_alpha.assign(math.log(ent_coef))
     if target_entropy is None:
-        # -1 per action, in half widths: as if each ranged from -1 to 1.
-        target_entropy = float(np.sum(np.log(pi.half_width) - 1))
+        target_entropy = -float(pi.num_actions)
 
     def sample(obs, noise):
         return pi.sample_with_neglogp(model.policy(obs), noise)
