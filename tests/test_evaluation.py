@@ -7,7 +7,7 @@ from conftest import import_learn
 from test_algorithms import read_rows
 from toy_envs import CounterEnv
 
-from baselines import a2c, logger, run
+from baselines import a2c, logger, run, sac
 from baselines.common.envs import make_env
 from baselines.common.errors import UserFileError, UserValueError
 from baselines.common.evaluation import Evaluation, evaluate, write_actions
@@ -326,6 +326,13 @@ def test_environment_that_is_trained_in_is_not_evaluated_in(quiet):
 def test_mistakes(quiet, settings, words):
     with pytest.raises(UserValueError, match=words):
         import_learn("a2c")(env=gym.make("CartPole-v1"), network="mlp", **settings)
+
+
+def test_actions_in_another_unit_are_not_evaluated(quiet):
+    env = gym.wrappers.RescaleAction(gym.make("Pendulum-v1"), np.float32(-1), 1)
+    settings = dict(eval_interval=100, eval_env=gym.make("Pendulum-v1"))
+    with pytest.raises(UserValueError, match=r"action space Box\(-1.0, 1.0.*Box\(-2.0"):
+        sac.learn(env=env, network="mlp", **settings)
 
 
 def test_evaluation_carries_recurrent_state():

@@ -215,6 +215,10 @@ def test_wrappers_that_may_change_goals_are_refused():
     env = VecFrameStack(make_vec_env("toy_envs:BitFlips-v0"), 2)
     with pytest.raises(UserValueError, match="VecFrameStack may change observations"):
         find_goals(env)
+    flattened = gym.wrappers.FlattenObservation(BitFlips())
+    env = DummyVecEnv([lambda: gym.wrappers.NormalizeObservation(flattened)])
+    with pytest.raises(UserValueError, match="NormalizeObservation may change obs"):
+        find_goals(env)
 
 
 def test_either_priorities_or_goals():

@@ -11,10 +11,10 @@ from toy_envs import CounterEnv
 from baselines.common.actor_critic import ActorCritic
 from baselines.common.distributions import Deterministic, SquashedGaussian
 from baselines.common.episodes import count_due
-from baselines.common.errors import UserTypeError
+from baselines.common.errors import UserTypeError, UserValueError
 from baselines.common.off_policy import Player, make_memory
 from baselines.common.prioritized_replay import PrioritizedReplayBuffer
-from baselines.common.vec_env import DummyVecEnv
+from baselines.common.vec_env import DummyVecEnv, VecNormalize
 
 BOX = spaces.Box(np.float32([-1, -2]), np.float32([1, 6]))
 VECTOR = spaces.Box(-1, 1, (3,), np.float32)
@@ -114,6 +114,26 @@ def test_priorities_choose_the_memory():
     assert isinstance(memory, PrioritizedReplayBuffer)
     assert (memory.n_step, memory.alpha) == (2, 0.5)
     assert make_memory(run_in(env), 10, True, gamma=0.9).beta_iters == 1000
+
+
+def test_rewards_in_a_memory_have_one_unit():
+    env = VecNormalize(DummyVecEnv([CounterEnv]), ob=False)
+    with pytest.raises(UserValueError, match="needs rewards in the same unit"):
+        make_memory(run_in(env), 10, gamma=0.9)
+    env.training = False
+    make_memory(run_in(env), 10, gamma=0.9)
+
+
+@pytest.mark.parametrize("distribution", [Deterministic, SquashedGaussian])
+def test_rounding_does_not_move_actions_out_of_bounds(distribution):
+    """In float32, -0.615 + 0.735 · 1 is above 0.12."""
+    box = spaces.Box(np.float32([-1.35]), np.float32([0.12]))
+    model = ActorCritic(VECTOR, box, "mlp", distribution(box))
+    bias = model.parts["pi"].trainable_variables[-1]
+    bias.assign(np.full(bias.shape, 50.0))
+    for deterministic in False, True:
+        actions = model.act(np.zeros((3, 3), np.float32), deterministic)
+        assert all(action in box for action in actions)
 
 
 def test_what_is_due():

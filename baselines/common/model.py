@@ -111,11 +111,15 @@ class Model:
         return actions if isinstance(space, spaces.Box) else actions.astype(space.dtype)
 
     def check_spaces(self, env) -> None:
-        """Raises UserValueError unless an environment has the spaces of this model."""
-        for kind in "observation", "action":
+        """Raises UserValueError unless an environment has the spaces of this model.
+
+        The bounds of a Box may differ for observations, but not for actions, which
+        would be in another unit then.
+        """
+        for kind, describe in {"observation": describe_space, "action": str}.items():
             name = f"{kind}_space"
-            mine = describe_space(getattr(self, name))
-            theirs = describe_space(getattr(env, name))
+            mine = describe(getattr(self, name))
+            theirs = describe(getattr(env, name))
             if mine != theirs:
                 raise UserValueError(
                     f"the model was trained with the {kind} space {mine}; this "

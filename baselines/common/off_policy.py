@@ -26,7 +26,9 @@ from baselines.common.saving.states import (
     set_generator,
 )
 from baselines.common.timing import timed
+from baselines.common.vec_env.vec_env import VecEnvWrapper
 from baselines.common.vec_env.vec_frame_stack import count_stacked
+from baselines.common.vec_env.vec_normalize import VecNormalize
 
 BEST_FILE = "best.safetensors"
 
@@ -58,11 +60,14 @@ def make_memory(
 
     Raises:
         UserTypeError, UserValueError: as ``find_goals``, if ``replay_k`` is not 0.
-        UserValueError: if ``prioritized`` and ``replay_k`` are combined.
+        UserValueError: if ``prioritized`` and ``replay_k`` are combined, or rewards are
+            divided by a deviation that changes.
     """
     env, own = run.env, {}
     if not run.total_timesteps:
         size, prioritized, replay_k = 1, False, 0
+    else:
+        check_rewards_stay(env)
     if prioritized:
         kind, own = PrioritizedReplayBuffer, {"beta_iters": run.total_timesteps}
         own |= prioritization
@@ -84,6 +89,22 @@ def make_memory(
         **own,
         **settings,
     )
+
+
+def check_rewards_stay(venv) -> None:
+    """Raises UserValueError if a VecNormalize divides rewards, unless it is frozen.
+
+    A memory would keep each reward as it was divided when it was collected, so that
+    old ones and new ones would be in different units.
+    """
+    while isinstance(venv, VecEnvWrapper):
+        if isinstance(venv, VecNormalize) and venv.ret_rms and venv.training:
+            raise UserValueError(
+                "a replay memory needs rewards in the same unit all the time, but "
+                "normalize_rewards (VecNormalize) divides them by a deviation that "
+                "changes; leave it out, or use reward_scale"
+            )
+        venv = venv.venv
 
 
 def epsilon_at(step, num_steps, final) -> float:

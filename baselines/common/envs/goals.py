@@ -39,8 +39,8 @@ def find_goals(venv) -> Goals:
 
     Raises:
         UserTypeError: if the environments have no goals.
-        UserValueError: if a VecEnv wrapper may change observations or rewards, or
-            rewards cannot be computed for several goals at once.
+        UserValueError: if a wrapper may change observations, or a VecEnv wrapper
+            rewards, or rewards cannot be computed for several goals at once.
     """
     while isinstance(venv, VecEnvWrapper):
         if isinstance(venv, VecNormalize):
@@ -60,6 +60,12 @@ def find_goals(venv) -> Goals:
     while isinstance(env, gym.Wrapper) and not hasattr(env, "compute_reward"):
         if isinstance(env, gym.RewardWrapper):
             reward_functions.insert(0, env.reward)
+        flattens = isinstance(env, gym.wrappers.FlattenObservation)
+        if isinstance(env, gym.ObservationWrapper) and not flattens:
+            raise UserValueError(
+                f"{type(env).__name__} may change observations, so that goals cannot "
+                "be found in them; leave it out"
+            )
         env = env.env
     space = env.observation_space
     if not (hasattr(env, "compute_reward") and has_goals(space, venv)):
