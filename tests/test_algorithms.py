@@ -509,6 +509,7 @@ class AnyAction(gym.Env):
     [
         gym.spaces.Discrete(3, start=1),
         gym.spaces.MultiDiscrete([2, 3]),
+        gym.spaces.MultiDiscrete([3]),
         gym.spaces.MultiBinary(3),
         gym.spaces.Box(-2, 2, (3,)),
         gym.spaces.Text(3),

@@ -16,6 +16,7 @@ from baselines.common.distributions import (
 KINDS = [
     spaces.Discrete(3),
     spaces.MultiDiscrete([2, 3]),
+    spaces.MultiDiscrete([3]),
     spaces.MultiBinary(2),
     spaces.Box(-1, 1, (2,)),
 ]

@@ -193,6 +193,33 @@ def test_gae_with_lambda_1_is_n_step_returns_less_values():
     np.testing.assert_allclose(advantages, returns - values, atol=1e-5)
 
 
+def test_ratio_that_overflows_has_a_finite_gradient():
+    """Its clipped branch has a gradient of 0."""
+    logits = keras.Variable(np.zeros((2, 2), np.float32))
+    ones = np.ones(2, np.float32)
+    old_neglogps = np.float32([LOG_2, 200])
+
+    def loss():
+        return ppo2_loss(
+            logits,
+            ones,
+            np.array([0, 1]),
+            old_neglogps,
+            ones,
+            np.float32([1, 3]),
+            ones,
+            np.float32(0.2),
+            distribution=Categorical(spaces.Discrete(2)),
+            c_v=0.5,
+            c_e=0.0,
+            clip_values=True,
+        )
+
+    gradient = backend.value_and_grad(loss, [logits])()[1][0]
+    # Advantages are -1 and 1: of max(ratio, 0.8) / 2 at the ratio 1, and of a constant.
+    np.testing.assert_allclose(gradient, [[0.25, -0.25], [0, 0]], atol=1e-6)
+
+
 # Values clipped to 1.3 and 1.7, max(1, .49) and max(4, 5.29); or as they are.
 @pytest.mark.parametrize(("clip_values", "squares"), [(True, 1 + 5.29), (False, 1 + 4)])
 def test_ppo2_loss(clip_values, squares):

@@ -92,7 +92,8 @@ class MultiCategorical(Categorical):
         return sum(part.kl(x, y) for part, x, y in parts)
 
     def _split(self, logits):
-        return ops.split(logits, self.bounds, axis=-1)
+        # Of no bounds, ops.split cannot tell the type.
+        return ops.split(logits, self.bounds, axis=-1) if self.bounds else [logits]
 
 
 class Bernoulli:

@@ -60,7 +60,8 @@ def ppo2_loss(
     advantages = advantages - ops.mean(advantages)
     advantages = advantages / (ops.std(advantages) + 1e-8)
     log_ratio = old_neglogps - distribution.neglogp(params, actions)
-    ratio = ops.exp(log_ratio)
+    # Where exp overflows, the gradient would be NaN even for a clipped ratio: 0 · ∞.
+    ratio = ops.exp(ops.minimum(log_ratio, 20.0))
     clipped_ratio = ops.clip(ratio, 1.0 - cliprange, 1.0 + cliprange)
     policy_loss = ops.mean(
         ops.maximum(-advantages * ratio, -advantages * clipped_ratio)

@@ -113,7 +113,7 @@ def open_text(path, size=None):
     """
     if size is None:
         with writing(path):
-            return open(path, "w", newline="")
+            return open(path, "w", newline="", encoding="utf-8")
     check_like(size, 0, "the size of a file")
     if not os.path.isfile(path) or os.path.getsize(path) < size:
         raise UserFileError(
@@ -121,7 +121,7 @@ def open_text(path, size=None):
         )
     with writing(path):
         os.truncate(path, size)
-        return open(path, "a", newline="")
+        return open(path, "a", newline="", encoding="utf-8")
 
 
 def flush(file) -> None:
