@@ -6,7 +6,7 @@ import pytest
 from gymnasium import spaces
 from toy_envs import CounterEnv
 
-from baselines import ddpg, logger, sac, td3
+from baselines import ddpg, dqn, logger, sac, td3
 from baselines.common.action_noise import ActionNoise
 from baselines.common.actor_critic import ActorCritic, Critic
 from baselines.common.discovery import find_algorithm, find_defaults, import_learn
@@ -472,3 +472,90 @@ def test_losses_use_the_target_critics_and_the_weights(updated):
     assert float(loss) == pytest.approx(expected[alg], rel=1e-5)
     metrics = policy_loss(*slices)[1]
     assert float(metrics["policy_loss"]) == pytest.approx(-2, rel=1e-5)
+
+
+def losses_at(updated, noise, alpha=None):
+    """Returns both losses of two transitions, and the actions of the targets."""
+    alg, names, _ = updated
+    model, target = names["model"], names["target"]
+    set_values(target.critics, 10, 20)
+    set_values(model.critics, 2, 3)
+    if alpha is not None:
+        model.parts["temperature"].value.assign(np.log(alpha))
+    obs, half = np.float32([[1], [2]]), np.float32([0.5, 0.5])
+    actions, one = np.float32([[0, 2], [0, 2]]), np.ones(2, np.float32)
+    batch = Transitions(obs, actions, 2 * half, obs, half, one, np.zeros(2, int))
+    several = Transitions(*(x[None] for x in batch))
+    slices = {ddpg: batch, td3: (several, noise[:1]), sac: (batch, noise)}[alg]
+    seen, values = [], target.values
+    target.values = lambda obs, actions: seen.append(actions) or values(obs, actions)
+    try:
+        losses = [
+            names["critic_loss"](*([0] if alg is td3 else []), slices)[0],
+            names["policy_loss"](slices)[1]["policy_loss"],
+        ]
+    finally:
+        del target.values
+    return [float(x) for x in losses], np.asarray(seen[0])
+
+
+def test_targets_are_for_smoothed_actions_of_the_target_policy(updated):
+    alg, names, _ = updated
+    model, target, pi = names["model"], names["target"], names["pi"]
+    for variable in target.policy_variables:  # so that the policies differ
+        variable.assign(variable + 0.1)
+    noise = np.float32([[[1, -9], [2, 0]], [[0, 0], [0, 0]]])
+    _, actions = losses_at(updated, noise)
+    obs = np.float32([[1], [2]])
+    expected = {
+        ddpg: lambda: pi.mode(target.policy(obs)),
+        td3: lambda: pi.smoothed(target.policy(obs), 0.2 * noise[0], 0.5),
+        sac: lambda: pi.sample_with_neglogp(model.policy(obs), noise[0])[0],
+    }[alg]()
+    np.testing.assert_allclose(actions, expected, rtol=1e-5)
+    assert not np.allclose(actions, pi.mode(model.policy(obs)), rtol=1e-3)
+
+
+def test_entropy_is_part_of_targets_and_of_the_policy_loss(updated):
+    alg, names, _ = updated
+    if alg is not sac:
+        pytest.skip("it has no entropy")
+    noise = np.float32([[[1, -1], [0, 0.5]], [[0.5, 0], [0, 1]]])
+    (critic_loss, policy_loss), _ = losses_at(updated, noise, alpha=0.5)
+    params = names["model"].policy(np.float32([[1], [2]]))
+    of_next, of_now = (
+        np.asarray(names["pi"].sample_with_neglogp(params, x)[1]) for x in noise
+    )
+    targets = 1 + 0.5 * (10 + 0.5 * of_next)
+    expected = sum(np.mean((value - targets) ** 2) / 2 for value in (2, 3))
+    assert critic_loss == pytest.approx(expected, rel=1e-5)
+    assert policy_loss == pytest.approx(-2 - 0.5 * of_now.mean(), rel=1e-5)
+
+
+def names_after(alg, env, **settings):
+    """Returns the local names of a learn() after 24 agent steps, or as many as given."""
+    names = {}
+    settings = dict(seed=0, batch_size=8, total_timesteps=24) | settings
+    alg.learn(env, "mlp", callback=lambda now, _: names.update(now), **settings)
+    return names
+
+
+@pytest.mark.parametrize("alg", [dqn, ddpg, td3, sac], ids=lambda alg: alg.__name__)
+def test_training_updates_the_priorities(alg):
+    own = dict(nb_rollout_steps=4, nb_train_steps=1) if alg is ddpg else {}
+    env = (CounterEnv if alg is dqn else Pushed)(truncate_after=5)
+    names = names_after(alg, env, learning_starts=16, prioritized_replay=True, **own)
+    # Transitions that were drawn have another priority than new ones.
+    assert len(np.unique(names["memory"].tree.get(np.arange(24)))) > 4
+
+
+@pytest.mark.parametrize("alg", [ddpg, td3], ids=lambda alg: alg.__name__)
+def test_actions_are_played_with_noise(alg):
+    played = []
+    for noise_type in "none", "normal_0.1":
+        settings = dict(noise_type=noise_type, learning_starts=0, total_timesteps=8)
+        own = dict(nb_rollout_steps=8) if alg is ddpg else dict(train_freq=8)
+        names = names_after(alg, Pushed(), **settings, **own)
+        played.append(np.array(names["memory"].actions[:8]))
+    deviations = (played[1] - played[0]).std(axis=(0, 1)) / [1, 4]  # in half widths
+    assert (0.03 < deviations).all() and (deviations < 0.3).all()
