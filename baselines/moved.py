@@ -11,7 +11,7 @@ from baselines.common.errors import MovedModule, UserTypeError
 
 MOMENTS = "use RunningMoments of baselines.common.running_moments"
 GRADIENTS = "make_update of baselines.common.updates averages gradients over MPI ranks"
-PPO1_COMMAND = "use commands such as python -m baselines.run --alg=ppo1 --env=Hopper-v4"
+PPO1_COMMAND = "use commands such as python -m baselines.run --alg=ppo1 --env="
 MOVED = {
     "baselines.a2c.runner": "use Runner of baselines.common.runners",
     "baselines.a2c.utils": "use baselines.common.layers and baselines.common.schedules",
@@ -84,10 +84,10 @@ MOVED = {
     "baselines.ppo1.cnn_policy": "name the network, network='cnn'",
     "baselines.ppo1.mlp_policy": "name the network, network='mlp'",
     "baselines.ppo1.pposgd_simple": "use learn of baselines.ppo1",
-    "baselines.ppo1.run_atari": PPO1_COMMAND,
-    "baselines.ppo1.run_humanoid": PPO1_COMMAND,
-    "baselines.ppo1.run_mujoco": PPO1_COMMAND,
-    "baselines.ppo1.run_robotics": PPO1_COMMAND,
+    "baselines.ppo1.run_atari": PPO1_COMMAND + "PongNoFrameskip-v4",
+    "baselines.ppo1.run_humanoid": PPO1_COMMAND + "Humanoid-v4",
+    "baselines.ppo1.run_mujoco": PPO1_COMMAND + "Reacher-v4",
+    "baselines.ppo1.run_robotics": PPO1_COMMAND + "FetchReach-v4",
     "baselines.ppo2.microbatched_model": "nothing takes its place",
     "baselines.ppo2.model": "use Policy of baselines.common.policies",
     "baselines.ppo2.runner": "use Runner of baselines.common.runners and gae of "

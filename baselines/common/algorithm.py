@@ -180,6 +180,9 @@ def declare(learn, arguments):
     learn.__doc__ = (
         f"{inspect.getdoc(learn) or ''}\n\n{describe_arguments(learn)}\n"
         "    part_kwargs: arguments of the network, and of whatever else is built\n\n"
-        "Raises:\n    UserError: see ``common/errors.py``; before anything is written"
+        "Raises:\n"
+        "    UserError: for a mistake of the caller, before anything is written;\n"
+        "        during training, DivergedError, FullDiskError or WorkerDied, see\n"
+        "        ``common/errors.py``"
     )
     return learn
