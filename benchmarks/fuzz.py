@@ -119,6 +119,7 @@ class Target:
             env = make_vec_env("CartPole-v1", num_env=2, seed=0, log_dir=str(folder))
             eval_env = make_vec_env("CartPole-v1", seed=1)
             env = VecNormalize(env, ob=False)
+            env.training = False  # Replay memories refuse a deviation that changes.
             keywords = settings.learn_arguments | dict(env=env, eval_env=eval_env)
             self.model = settings.learn(seed=0, on_update=runs.append, **keywords)
             logger.close()
