@@ -335,9 +335,9 @@ class RandomImages(gym.Env):
 
 
 def test_training_in_bfloat16_is_that_of_float32(learn, small, env_id, tmp_path):
-    """Losses differ by 2 % or 0.02 at most: its numbers have 8 bits.
+    """Losses differ by 2 % or 0.005 at most: its numbers have 8 bits.
 
-    Some 30 updates change each kernel by vectors whose cosine is above 0.95, and whose
+    Some 20 updates change each kernel by vectors whose cosine is above 0.95, and whose
     lengths differ by 10 % at most. Models fit either precision.
     """
     space = gym.make(env_id).action_space
@@ -363,10 +363,12 @@ def test_training_in_bfloat16_is_that_of_float32(learn, small, env_id, tmp_path)
         model.save(tmp_path / "model")
         return load_tensors(tmp_path / "model")[0]
 
+    # Replay begins to train later. More updates than needed add up what was rounded.
+    steps = 110 if "buffer_size" in declared_arguments(learn) else 70
     model, _ = train("float32", total_timesteps=0)
     initial, rows, weights = read_weights(model), [], []
     for precision in "float32", "bfloat16":
-        model, folder = train(precision, total_timesteps=110)
+        model, folder = train(precision, total_timesteps=steps)
         # Some algorithms begin to learn after their first rows.
         complete = [row for row in read_rows(folder) if "" not in row.values()]
         assert complete, "no row has all columns: let small() train sooner"
