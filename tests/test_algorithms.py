@@ -337,7 +337,7 @@ class RandomImages(gym.Env):
 def test_training_in_bfloat16_is_that_of_float32(learn, small, env_id, tmp_path):
     """Losses differ by 2 % or 0.005 at most: its numbers have 8 bits.
 
-    Some 20 updates change each kernel by vectors whose cosine is above 0.95, and whose
+    Some 30 updates change each kernel by vectors whose cosine is above 0.95, and whose
     lengths differ by 10 % at most. Models fit either precision.
     """
     space = gym.make(env_id).action_space
@@ -363,8 +363,9 @@ def test_training_in_bfloat16_is_that_of_float32(learn, small, env_id, tmp_path)
         model.save(tmp_path / "model")
         return load_tensors(tmp_path / "model")[0]
 
-    # Replay begins to train later. More updates than needed add up what was rounded.
-    steps = 110 if "buffer_size" in declared_arguments(learn) else 70
+    # K-FAC adds up roundings: of three seeds, the lowest cosine is 0.96 after 70 agent
+    # steps, and 0.83 after 110.
+    steps = 70 if "kfac_clip" in declared_arguments(learn) else 110
     model, _ = train("float32", total_timesteps=0)
     initial, rows, weights = read_weights(model), [], []
     for precision in "float32", "bfloat16":

@@ -449,6 +449,12 @@ def set_values(critics, *values):
         critic.value.bias.assign([value])
 
 
+def slices_of(alg, batch, noise):
+    """Returns what the losses of an algorithm take: a batch, and noise [2, B, 2]."""
+    several = Transitions(*(x[None] for x in batch))
+    return {ddpg: batch, td3: (several, noise[:1]), sac: (batch, noise)}[alg]
+
+
 def test_losses_use_the_target_critics_and_the_weights(updated):
     alg, names, _ = updated
     set_values(names["target"].critics, 10, 20)
@@ -457,20 +463,13 @@ def test_losses_use_the_target_critics_and_the_weights(updated):
     actions, weights = np.float32([[0, 2], [0, 2]]), np.float32([1, 0.5])
     batch = Transitions(obs, actions, 2 * half, obs, half, weights, np.zeros(2, int))
     critic_loss, policy_loss = names["critic_loss"], names["policy_loss"]
-    if alg is ddpg:
-        slices = (batch,)
-    elif alg is td3:
-        several = Transitions(*(x[None] for x in batch))
-        slices = (several, np.zeros((1, 2, 2), np.float32))
-    else:
-        slices = (batch, np.zeros((2, 2, 2), np.float32))
-    slices = slices if alg is ddpg else (slices,)
-    loss = critic_loss(*([0] if alg is td3 else []), *slices)[0]
+    slices = slices_of(alg, batch, np.zeros((2, 2, 2), np.float32))
+    loss = critic_loss(*([0] if alg is td3 else []), slices)[0]
     # The target is 1 + 10 / 2 = 6, so errors are -4 and -3; weights are 1 and 1/2.
     one, other = (16 + 8) / 2, (9 + 4.5) / 2
     expected = {ddpg: one, td3: one + other, sac: (one + other) / 2}
     assert float(loss) == pytest.approx(expected[alg], rel=1e-5)
-    metrics = policy_loss(*slices)[1]
+    metrics = policy_loss(slices)[1]
     assert float(metrics["policy_loss"]) == pytest.approx(-2, rel=1e-5)
 
 
@@ -485,8 +484,7 @@ def losses_at(updated, noise, alpha=None):
     obs, half = np.float32([[1], [2]]), np.float32([0.5, 0.5])
     actions, one = np.float32([[0, 2], [0, 2]]), np.ones(2, np.float32)
     batch = Transitions(obs, actions, 2 * half, obs, half, one, np.zeros(2, int))
-    several = Transitions(*(x[None] for x in batch))
-    slices = {ddpg: batch, td3: (several, noise[:1]), sac: (batch, noise)}[alg]
+    slices = slices_of(alg, batch, noise)
     seen, values = [], target.values
     target.values = lambda obs, actions: seen.append(actions) or values(obs, actions)
     try:
@@ -533,7 +531,7 @@ def test_entropy_is_part_of_targets_and_of_the_policy_loss(updated):
 
 
 def names_after(alg, env, **settings):
-    """Returns the local names of a learn() after 24 agent steps, unless given."""
+    """Returns the local names of a learn() at its end."""
     names = {}
     settings = dict(seed=0, batch_size=8, total_timesteps=24) | settings
     alg.learn(env, "mlp", callback=lambda now, _: names.update(now), **settings)

@@ -1,5 +1,7 @@
 """Evaluations during training: what they find, and that training does not notice."""
 
+from types import SimpleNamespace
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from baselines import a2c, logger, run, sac
 from baselines.common.envs import make_env
 from baselines.common.errors import UserFileError, UserValueError
 from baselines.common.evaluation import Evaluation, evaluate, write_actions
+from baselines.common.model import Model
 from baselines.common.parsing import parse
 from baselines.common.saving.checkpoints import list_manifests
 from baselines.common.saving.tensors import load_tensors
@@ -333,6 +336,21 @@ def test_actions_in_another_unit_are_not_evaluated(quiet):
     settings = dict(eval_interval=100, eval_env=gym.make("Pendulum-v1"))
     with pytest.raises(UserValueError, match=r"action space Box\(-1.0, 1.0.*Box\(-2.0"):
         sac.learn(env=env, network="mlp", **settings)
+
+
+def test_many_bounds_are_compared_in_one_line():
+    def env(high):
+        return SimpleNamespace(
+            observation_space=gym.spaces.Box(-1, 1, (2,)),
+            action_space=gym.spaces.Box(-1, np.float32(high)),
+        )
+
+    mine, other = env(np.linspace(1, 2, 40)), env(np.linspace(1, 3, 40))
+    model = Model(mine.observation_space, mine.action_space, 0, None)
+    model.check_spaces(mine)
+    with pytest.raises(UserValueError) as caught:
+        model.check_spaces(other)
+    assert "\n" not in str(caught.value) and "3." in str(caught.value)
 
 
 def test_evaluation_carries_recurrent_state():

@@ -121,10 +121,11 @@ class Model:
             mine = describe(getattr(self, name))
             theirs = describe(getattr(env, name))
             if mine != theirs:
-                raise UserValueError(
+                message = (
                     f"the model was trained with the {kind} space {mine}; this "
                     f"environment has {theirs}"
                 )
+                raise UserValueError(" ".join(message.split()))  # bounds may have lines
 
     def predict(self, obs, state=None, episode_start=None, deterministic=False):
         """Chooses actions that can be passed to an environment.
