@@ -390,7 +390,8 @@ def test_pendulum_better_than_minus_200(alg, seed):
     learn = import_learn(find_algorithm(alg))
     settings = find_defaults(find_algorithm(alg), "classic_control")
     num_env = settings.pop("env")["num_env"]
-    settings |= dict(num_hidden=64, batch_size=64, seed=seed, total_timesteps=10_000)
+    # After half as many steps, one seed in ten is below -200.
+    settings |= dict(num_hidden=64, batch_size=64, seed=seed, total_timesteps=20_000)
     if alg != "ddpg":
         settings["lr"] = 1e-3
     env = make_vec_env("Pendulum-v1", num_env=num_env, seed=seed)
