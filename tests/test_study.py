@@ -44,6 +44,7 @@ def test_every_run_has_a_command_that_is_accepted(run):
 def test_a_run_is_trained_resumed_and_kept(results, tmp_path, monkeypatch, capsys):
     first = Study("cartpole/seed_0", CARTPOLE, last_step=1000)
     monkeypatch.setattr(study, "RUNS", {first.name: first})
+    monkeypatch.setattr(os, "setpriority", lambda *_: None)  # Other tests run, too.
     folder = tmp_path / "logs" / first.name
     study.train(first, folder)
     steps, _ = study.progress(folder)
