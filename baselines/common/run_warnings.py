@@ -6,6 +6,7 @@ import numpy as np
 from baselines.common import precision
 from baselines.common.distributions import DiagGaussian
 from baselines.common.envs.spaces import has_channels_first, is_image
+from baselines.common.schedules import check_schedule, make_schedule
 from baselines.common.vec_env import VecEnvWrapper, VecNormalize
 
 
@@ -23,6 +24,13 @@ def find_warnings(run) -> list:
             "precision is bfloat16, which is slower than float32 here: neither a GPU "
             "nor a processor (with oneDNN) that computes in it was found"
         )
+    for name, argument in run.arguments.declared.items():
+        value = run.arguments.given[name]
+        if check_schedule in argument.markers and rises_from_zero(value):
+            lines.append(
+                f"{name} is 0 when training begins and rises: its function gets the "
+                "fraction of training that is done, not of what remains"
+            )
     if has_normalized_observations(run.env):
         instead = "use VecNormalize(ob=False)"
         if "normalize_observations" in run.arguments.declared:
@@ -43,7 +51,7 @@ def find_warnings(run) -> list:
     if gaussian and not has_usual_bounds(space):
         lines.append(
             f"the actions {space} are far from -1 to 1, but the policy begins with "
-            "actions of mean 0 and deviation 1: scale them, for instance with "
+            "actions of mean 0 and standard deviation 1: scale them, for instance with "
             "gymnasium.wrappers.RescaleAction(env, -1, 1)"
         )
     parts = getattr(run.model, "parts", {}).values()
@@ -73,6 +81,14 @@ def layers_of(layer):
             yield from layers_of(child)
 
 
+def rises_from_zero(value) -> bool:
+    """Whether an argument is a function that is 0 only when training begins."""
+    if not callable(value):
+        return False
+    schedule = make_schedule(value)
+    return schedule(0.0) == 0 < schedule(1.0)
+
+
 def has_normalized_observations(venv) -> bool:
     """Whether a VecNormalize in ``venv`` changes observations."""
     while isinstance(venv, VecEnvWrapper):
@@ -83,7 +99,7 @@ def has_normalized_observations(venv) -> bool:
 
 
 def has_usual_bounds(space) -> bool:
-    """Whether actions of mean 0 and deviation 1 explore a Box; true if unbounded."""
+    """Whether actions of mean 0 and variance 1 explore a Box; true if unbounded."""
     low, high = np.float64(space.low), np.float64(space.high)
     with np.errstate(invalid="ignore"):  # where it is unbounded
         middle, half_width = (low + high) / 2, (high - low) / 2
