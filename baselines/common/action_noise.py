@@ -15,7 +15,7 @@ THETA, TIME_STEP = 0.15, 0.01
 
 
 def parse_noise(name, text):
-    """Returns the kind and the deviation in text such as ``normal_0.2``.
+    """Returns the kind and the standard deviation in text such as ``normal_0.2``.
 
     Raises:
         UserValueError: for any other text; ``name`` is the argument's name.
@@ -23,7 +23,7 @@ def parse_noise(name, text):
     match = re.fullmatch(r"(normal|ou)_(\d+\.?\d*(?:[eE]-?\d+)?)|none", str(text))
     if match is None or not math.isfinite(float(match[2] or 0)):
         raise UserValueError(
-            f"{name} has to be none, or normal_0.2 or ou_0.2 with any deviation, "
+            f"{name} has to be none, or normal_0.2 or ou_0.2 with any other number, "
             f"received {text!r}"
         )
     return match[1], float(match[2] or 0)
@@ -37,13 +37,14 @@ def check_noise(value, name) -> None:
 class ActionNoise:
     """Noise on the actions of a VecEnv, in units of half the width of their range.
 
-    ``normal_0.2`` is normal noise of that deviation, independent from step to step.
-    ``ou_0.2`` is a discretised Ornstein-Uhlenbeck process: each step adds a tenth of
-    that deviation, and the correlation decays over 1 / (0.15 · 0.01) = 667 steps, after
-    which the deviation is 0.2 / √0.3. It continues from one episode to the next.
+    ``normal_0.2`` is normal noise of that standard deviation, independent from step to
+    step. ``ou_0.2`` is a discretised Ornstein-Uhlenbeck process: each step adds a tenth
+    of that deviation, and the correlation decays over 1 / (0.15 · 0.01) = 667 steps,
+    after which the standard deviation is 0.2 / √0.3. It continues from one episode to
+    the next.
 
     Args:
-        text: the kind and its deviation, or ``none``.
+        text: the kind and its standard deviation, or ``none``.
         env: the VecEnv.
         seed: seed of the noise's random generator.
         random_eps: probability that an action is drawn uniformly instead.

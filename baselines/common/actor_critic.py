@@ -74,9 +74,10 @@ class ActorCritic(Model):
         distribution: of actions, such as ``SquashedGaussian`` or ``Deterministic``.
         num_critics: number of critics.
         normalize_observations: whether to subtract the running mean of float
-            observations and divide by their running deviation (``observe``).
+            observations and divide by their running standard deviation (``observe``).
         normalize_returns: whether the critics' outputs are values minus the running
-            mean of returns, divided by their running deviation (``observe_returns``).
+            mean of returns, divided by their running standard deviation
+            (``observe_returns``).
         seed: seed of the random generator for acting.
         algorithm: name of the module that trains it; saved with the model.
 

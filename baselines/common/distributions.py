@@ -130,15 +130,15 @@ class Bernoulli:
 
 
 class DiagGaussian:
-    """Continuous actions [B, *shape] with a mean and a log deviation each.
+    """Continuous actions [B, *shape] with a mean and a log standard deviation each.
 
     Actions are clipped by the environment (``envs.spaces.ClipActions``), not here, so
     that likelihoods are those of the actions that were drawn.
 
     Args:
         space: a Box.
-        state_dependent: whether the log deviations depend on the observation; else they
-            are variables.
+        state_dependent: whether the log standard deviations depend on the observation;
+            else they are variables.
     """
 
     middle, half_width = 0.0, 1.0  # It has no bounds that actions could be scaled by.
@@ -243,14 +243,14 @@ def middle_and_half_width(space):
 class SquashedGaussian(DiagGaussian):
     """Continuous actions [B, *shape] within the bounds of the space.
 
-    a = c + h tanh(u), where the mean and log deviation of the Gaussian u depend on the
-    observation, and c and h are the middle and half the width of the bounds. Haarnoja
-    et al. 2018, "Soft Actor-Critic", appendix C. Its entropy has no closed form: -log p
-    of a sample estimates it. p is the density of (a - c) / h, from -1 to 1, so that it
-    does not depend on the unit of the actions.
+    a = c + h tanh(u), where the mean and log standard deviation of the Gaussian u
+    depend on the observation, and c and h are the middle and half the width of the
+    bounds. Haarnoja et al. 2018, "Soft Actor-Critic", appendix C. Its entropy has no
+    closed form: -log p of a sample estimates it. p is the density of (a - c) / h, from
+    -1 to 1, so that it does not depend on the unit of the actions.
     """
 
-    LOG_STD = -20.0, 2.0  # bounds of the log deviation, as in the authors' code
+    LOG_STD = -20.0, 2.0  # bounds of log standard deviations, as in the authors' code
 
     def __init__(self, space):
         super().__init__(space, state_dependent=True)
@@ -298,7 +298,7 @@ class SquashedGaussian(DiagGaussian):
 
 
 class GaussianHead(keras.layers.Layer):
-    """Maps features [B, F] to means and log deviations [B, 2 k]."""
+    """Maps features [B, F] to means and log standard deviations [B, 2 k]."""
 
     def __init__(self, num_actions):
         super().__init__()

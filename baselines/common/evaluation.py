@@ -77,7 +77,7 @@ def evaluate(model, env, episodes, deterministic=False, actions=None) -> list:
 
 
 def summary(results) -> dict:
-    """Returns mean, deviation, minimum and maximum of the returns, and mean length.
+    """Returns mean, standard deviation and range of the returns, and the mean length.
 
     It includes ``success_rate`` if results have ``success``.
     """

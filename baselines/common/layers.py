@@ -161,7 +161,8 @@ class Stream(keras.layers.Layer):
 
     Args:
         units: units of each layer; the last one has no activation.
-        sigma: initial deviation of the noise, see ``NoisyDense``; None for no noise.
+        sigma: initial standard deviation of the noise, see ``NoisyDense``; None for no
+            noise.
         name: name of this layer.
     """
 
@@ -207,7 +208,8 @@ class NoisyDense(keras.layers.Layer):
 
     Args:
         units: how many outputs.
-        sigma: initial deviation of the noise, in units of 1 / √inputs; the paper's σ0.
+        sigma: initial standard deviation of the noise, in units of 1 / √inputs; the
+            paper's σ0.
     """
 
     def __init__(self, units, sigma):

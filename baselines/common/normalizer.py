@@ -11,12 +11,12 @@ from baselines.common.running_moments import RunningMoments
 
 
 class Normalizer(keras.layers.Layer):
-    """Subtracts the running mean, divides by the running deviation, clips to ±10.
+    """Subtracts the mean of samples so far, divides by their standard deviation.
 
-    On-policy training has to use the same statistics as acting, so algorithms update
-    them with a rollout only after training on it. The first rollout is therefore not
-    normalised, whereas OpenAI Baselines' wrapper updates the statistics with each step
-    before the policy sees it.
+    The result is clipped to ±10. On-policy training has to use the same statistics as
+    acting, so algorithms update them with a rollout only after training on it. The
+    first rollout is therefore not normalised, whereas OpenAI Baselines' wrapper updates
+    the statistics with each step before the policy sees it.
 
     The statistics are non-trainable variables, so they are saved and loaded with the
     model. They are in float64: after many samples, what another one changes would be

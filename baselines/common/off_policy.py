@@ -61,7 +61,7 @@ def make_memory(
     Raises:
         UserTypeError, UserValueError: as ``find_goals``, if ``replay_k`` is not 0.
         UserValueError: if ``prioritized`` and ``replay_k`` are combined, or rewards are
-            divided by a deviation that changes.
+            divided by a standard deviation that changes.
     """
     env, own = run.env, {}
     if not run.total_timesteps:
@@ -101,8 +101,8 @@ def check_rewards_stay(venv) -> None:
         if isinstance(venv, VecNormalize) and venv.ret_rms and venv.training:
             raise UserValueError(
                 "a replay memory needs rewards in the same unit all the time, but "
-                "normalize_rewards (VecNormalize) divides them by a deviation that "
-                "changes; leave it out, or use reward_scale"
+                "normalize_rewards (VecNormalize) divides them by a running standard "
+                "deviation; leave it out, or use reward_scale"
             )
         venv = venv.venv
 

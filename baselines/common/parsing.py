@@ -286,7 +286,8 @@ def check_own(settings) -> None:
     if settings.normalize_rewards and settings.reward_scale != 1.0:
         raise UserValueError(
             "--reward_scale would change nothing, as rewards are divided by the "
-            "deviation of returns; leave it out, or give --normalize_rewards=False"
+            "standard deviation of returns; leave it out, or give "
+            "--normalize_rewards=False"
         )
     usual = OWN["save_video_length"].default
     if settings.save_video_length != usual and not settings.save_video_interval:

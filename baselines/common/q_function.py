@@ -19,8 +19,8 @@ class QFunction(Model):
         hiddens: units of the layers between the network and the values.
         dueling: whether these form two streams, one for the value of a state and one
             for the advantages of actions (Wang et al. 2016, equation 9).
-        sigma: initial deviation of the noise on their weights, see ``NoisyDense``; None
-            for no noise.
+        sigma: initial standard deviation of the noise on their weights, see
+            ``NoisyDense``; None for no noise.
         seed: of the generator that acting draws from.
         algorithm: name of the module that trains it; saved with the model.
 

@@ -6,7 +6,7 @@ import numpy as np
 from baselines.common import precision
 from baselines.common.distributions import DiagGaussian
 from baselines.common.envs.spaces import has_channels_first, is_image
-from baselines.common.schedules import check_schedule, make_schedule
+from baselines.common.schedules import check_schedule
 from baselines.common.vec_env import VecEnvWrapper, VecNormalize
 
 
@@ -26,10 +26,10 @@ def find_warnings(run) -> list:
         )
     for name, argument in run.arguments.declared.items():
         value = run.arguments.given[name]
-        if check_schedule in argument.markers and rises_from_zero(value):
+        if check_schedule in argument.markers and callable(value) and value(0.0) == 0:
             lines.append(
-                f"{name} is 0 when training begins and rises: its function gets the "
-                "fraction of training that is done, not of what remains"
+                f"{name} is 0 when training begins: its function gets the fraction of "
+                "training that is done, not of what remains"
             )
     if has_normalized_observations(run.env):
         instead = "use VecNormalize(ob=False)"
@@ -79,14 +79,6 @@ def layers_of(layer):
     if isinstance(layer, keras.Model):
         for child in layer.layers:
             yield from layers_of(child)
-
-
-def rises_from_zero(value) -> bool:
-    """Whether an argument is a function that is 0 only when training begins."""
-    if not callable(value):
-        return False
-    schedule = make_schedule(value)
-    return schedule(0.0) == 0 < schedule(1.0)
 
 
 def has_normalized_observations(venv) -> bool:

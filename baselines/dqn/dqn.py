@@ -148,7 +148,7 @@ def learn(
     noisy_sigma: Annotated[
         arg.Positive,
         arg.Needs("noisy"),
-        "initial deviation of that noise, in units of 1 / √inputs of a layer",
+        "initial standard deviation of that noise, in units of 1 / √inputs of a layer",
     ] = 0.5,
     callback: arg.Callback = None,
 ) -> QFunction:

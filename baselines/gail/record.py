@@ -55,7 +55,7 @@ def record(
     found = summary(results)
     print(
         f"wrote {output}: {len(expert.obs):,} transitions of {episodes} episodes of "
-        f"{trained_env.spec.id}, mean return {found['mean']:g} (deviation "
+        f"{trained_env.spec.id}, mean return {found['mean']:g} (standard deviation "
         f"{found['std']:.3g}, {found['min']:g} to {found['max']:g})"
     )
     return expert

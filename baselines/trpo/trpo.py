@@ -54,7 +54,7 @@ def trpo_loss(
 
 
 def standardize(advantages):
-    """Returns the advantages standardised to mean 0 and deviation 1 over all ranks."""
+    """Returns the advantages standardised to mean 0 and variance 1 over all ranks."""
     centred = advantages - mpi.mean(np.mean(advantages))
     variance = mpi.mean(np.mean(np.square(centred)))
     return centred / (np.sqrt(variance) + 1e-8)

@@ -10,7 +10,7 @@ from baselines.common.vec_env.vec_env import VecEnvWrapper
 
 
 class VecNormalize(VecEnvWrapper):
-    """Normalises observations, and divides rewards by the deviation of the return.
+    """Normalises observations, and rewards by the standard deviation of the return.
 
     The running mean is subtracted from observations, which are then divided by their
     running standard deviation; rewards are divided by that of the discounted return,
