@@ -17,7 +17,12 @@ from baselines.common.envs import (
 )
 from baselines.common.envs.make import build_env, use_workers
 from baselines.common.envs.spaces import is_image
-from baselines.common.errors import UserError, UserTypeError, UserValueError
+from baselines.common.errors import (
+    MissingDependency,
+    UserError,
+    UserTypeError,
+    UserValueError,
+)
 from baselines.common.vec_env import DummyVecEnv, VecMonitor
 
 
@@ -38,13 +43,20 @@ def test_type_of_an_environment(env_id, env_type):
     assert find_env_type(find_spec(env_id)) == env_type
 
 
+def test_package_that_draws_is_asked_for(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pygame", None)
+    make_env("CartPole-v1")
+    with pytest.raises(MissingDependency, match=r"pip install -e '.*\[play\]' first"):
+        make_env("CartPole-v1", env_kwargs={"render_mode": "rgb_array"})
+
+
 @pytest.mark.parametrize(
     ("env_id", "nearest"),
     [
         ("CartPole-v7", "CartPole-v1"),
         ("Cartpole-v1", "CartPole-v1"),
         ("PongNoFrameskp-v4", "PongNoFrameskip-v4"),
-        ("toy_envs:CounterByNam-v0", "CounterByName-v0"),
+        ("toy_envs:CounterByNam-v0", "toy_envs:CounterByName-v0"),
     ],
 )
 def test_unknown_environment_names_the_nearest(env_id, nearest):

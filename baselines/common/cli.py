@@ -187,7 +187,8 @@ def read(arguments, words):
 def unknown_argument(word, names) -> UserValueError:
     """Returns the error for a command-line word that is not a known argument."""
     flag = word.split("=")[0] or repr(word)
-    return UserValueError(f"unknown argument {flag}{suggest_flag(word, names)}")
+    hint = suggest_flag(word, names) or "; --help lists those that exist"
+    return UserValueError(f"unknown argument {flag}{hint}")
 
 
 def suggest_flag(word, names) -> str:

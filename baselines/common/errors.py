@@ -6,7 +6,10 @@ or an environment's, and is shown with its traceback.
 """
 
 import difflib
+import pathlib
 import re
+import shlex
+import sys
 
 TRACEBACK = "BASELINES_TRACEBACK"  # environment variable that shows whole tracebacks
 LONGEST = 2000  # characters in a message, which may quote somebody else's files
@@ -91,6 +94,8 @@ OTHER_WAYS = {  # where ``OUR_NAMES`` does not help
     "learning_rate": "it is optim_stepsize in ppo1, vf_stepsize in trpo and gail, and "
     "actor_lr and critic_lr in ddpg and her",
     "log_path": "in Python, call logger.configure(FOLDER) before learn()",
+    "logdir": "it is --log_path on the command line, and in Python, call "
+    "logger.configure(FOLDER) before learn()",
     "n_envs": MADE_BEFORE,
     "nb_epochs": "give the length of training in agent steps",
     "num_env": MADE_BEFORE,
@@ -121,12 +126,28 @@ def suggest_name(name: str, known) -> str:
     return suggest(name, known)
 
 
-def suggest(name: str, known) -> str:
-    """Returns ``; did you mean 'x'?`` for the nearest of ``known``, or empty text."""
-    known = [str(k) for k in known]
+def suggest(name: str, known, prefix="") -> str:
+    """Returns ``; did you mean 'x'?`` for the nearest of ``known``, or empty text.
+
+    Args:
+        name: what was given.
+        known: the valid names.
+        prefix: what to write before a name.
+    """
+    # Names do not resemble each other by their dashes.
+    known = {str(k).lstrip("-"): f"{prefix}{k}" for k in known}
+    name = name.lstrip("-–—−")
     nearest = [k for k in known if k.lower() == name.lower()]
     nearest = nearest or difflib.get_close_matches(name, known, n=1, cutoff=0.6)
-    return f"; did you mean {nearest[0]!r}?" if nearest else ""
+    return f"; did you mean {known[nearest[0]]!r}?" if nearest else ""
+
+
+def install_command(extra) -> str:
+    """Returns the command that installs optional dependencies, such as ``plot``."""
+    root = pathlib.Path(__file__).parents[2]
+    place = str(root) if (root / "pyproject.toml").is_file() else "."
+    command = [sys.executable, "-m", "pip", "install", "-e", f"{place}[{extra}]"]
+    return shlex.join(command)
 
 
 def shown(value, most=80) -> str:

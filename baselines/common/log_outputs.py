@@ -29,6 +29,7 @@ from baselines.common.errors import (
     UserFileError,
     UserValueError,
     first_line,
+    install_command,
     suggest,
 )
 from baselines.common.saving.files import (
@@ -346,7 +347,7 @@ def find_output(name):
     if package is not None and importlib.util.find_spec(package) is None:
         raise MissingDependency(
             f"the log format {name} needs {package}, which is not installed: "
-            f"pip install -e '.[{name}]'"
+            f"{install_command(name)}"
         )
     if name in OUTPUTS:
         return OUTPUTS[name]

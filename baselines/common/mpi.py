@@ -19,7 +19,7 @@ import traceback
 
 import numpy as np
 
-from baselines.common.errors import MissingDependency, UserValueError
+from baselines.common.errors import MissingDependency, UserValueError, install_command
 
 VARIABLES = (  # of the environment: size, rank, local size and local rank
     (
@@ -71,7 +71,7 @@ def connect() -> None:
     except (ImportError, RuntimeError) as error:  # no mpi4py; no MPI for it
         raise MissingDependency(
             f"mpiexec started {size} processes, but mpi4py cannot be imported "
-            f"({str(error).splitlines()[0]}): pip install -e '.[mpi]', or start "
+            f"({str(error).splitlines()[0]}): {install_command('mpi')}, or start "
             "without mpiexec"
         ) from None
     if (MPI.COMM_WORLD.size, MPI.COMM_WORLD.rank) != (size, rank):

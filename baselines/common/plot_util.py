@@ -20,6 +20,7 @@ from baselines.common.errors import (
     UserFileError,
     UserValueError,
     first_line,
+    install_command,
     printable,
 )
 from baselines.common.saving.json_values import read_json
@@ -256,7 +257,7 @@ def import_matplotlib():
         import matplotlib
     except ImportError:
         raise MissingDependency(
-            "plots need matplotlib: pip install -e '.[plot]'"
+            f"plots need matplotlib: {install_command('plot')}"
         ) from None
     except ValueError as error:
         raise UserValueError(

@@ -6,7 +6,7 @@ import os
 import gymnasium as gym
 import numpy as np
 
-from baselines.common.errors import MissingDependency, UserValueError
+from baselines.common.errors import MissingDependency, UserValueError, install_command
 from baselines.common.saving.files import check_writable
 
 SUFFIXES = ".mp4", ".gif"
@@ -40,7 +40,8 @@ def check_packages(*names) -> None:
     for name in names:
         if importlib.util.find_spec(name) is None:
             raise MissingDependency(
-                f"videos need {name}, which is not installed: pip install -e '.[video]'"
+                f"videos need {name}, which is not installed: "
+                f"{install_command('video')}"
             )
 
 

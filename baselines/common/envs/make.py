@@ -27,6 +27,7 @@ from baselines.common.errors import (
     UserTypeError,
     UserValueError,
     first_line,
+    install_command,
 )
 from baselines.common.machine import check_memory
 from baselines.common.user_code import find_definition, find_place, told_in_one_line
@@ -43,6 +44,13 @@ from baselines.common.vec_env.subproc_vec_env import WORKER_TIMEOUT
 from baselines.common.video import TerminalFrame
 
 FRAME_STACK = {"atari": 4, "retro": 4}  # by environment type
+EXTRAS = {  # that install what an environment type needs
+    "box2d": "box2d",
+    "classic_control": "play",
+    "mujoco": "mujoco",
+    "toy_text": "play",
+}
+PYGAME_TYPES = {"box2d", "classic_control", "toy_text"}  # which it draws
 # Time of one step, for types of environment with fast steps; others count as slow.
 STEP_SECONDS = {"classic_control": 20e-6, "toy_text": 20e-6, "mujoco": 50e-6}
 # Time for workers to wake up and answer, as their cores have become idle.
@@ -122,12 +130,14 @@ def make_env(
                     env = gym.make(spec, disable_env_checker=True, **env_kwargs or {})
             env = CheckedEnv(env)
             env.reset(seed=seed)
-            if drawn and "mujoco" in sys.modules:
+            if drawn and env_type in PYGAME_TYPES:
+                env.render()  # which imports pygame
+            elif drawn and "mujoco" in sys.modules:
                 check_drawing(env, spec)
         except (ImportError, gym.error.DependencyNotInstalled) as error:
             reason = first_line(error)
-            if env_type in ("box2d", "mujoco"):
-                reason = f"pip install -e '.[{env_type}]' first ({reason})"
+            if env_type in EXTRAS:
+                reason = f"{install_command(EXTRAS[env_type])} first ({reason})"
             elif newer := find_newer(spec):
                 reason = f"did you mean {newer!r}? ({reason})"
             elif place := find_place(error):

@@ -6,7 +6,12 @@ import re
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec, find_highest_version, get_env_id
 
-from baselines.common.errors import MissingDependency, UserValueError, suggest
+from baselines.common.errors import (
+    MissingDependency,
+    UserValueError,
+    install_command,
+    suggest,
+)
 from baselines.common.user_code import import_named
 
 # Packages with emulators, and the environment types of their games.
@@ -47,7 +52,7 @@ def find_spec(env_id: str) -> EnvSpec:
     if not found and ROBOTICS_ID.match(name):
         raise MissingDependency(
             f"environment {name!r} needs gymnasium-robotics, which is not installed: "
-            "pip install -e '.[robotics]'"
+            f"{install_command('robotics')}"
         )
     if name in gym.registry:
         return gym.spec(name)
@@ -57,11 +62,14 @@ def find_spec(env_id: str) -> EnvSpec:
     if not games and RETRO_ID.search(name):
         raise MissingDependency(
             f"environment {name!r} needs the emulators of stable-retro, which is not "
-            "installed: pip install -e '.[retro]'"
+            f"installed: {install_command('retro')}"
         )
     known = [*gym.registry, *games]
-    game = f"{name[:1].upper()}{name[1:]}NoFrameskip-v4"
-    hint = f"; did you mean {game!r}?" if game in known else suggest(name, known)
+    base = re.sub(r"(NoFrameskip|Deterministic)?-v\d+$", "", name)
+    game = f"{base[:1].upper()}{base[1:]}NoFrameskip-v4"
+    hint = suggest(name, known, module + colon)
+    if game in known:
+        hint = f"; did you mean {game!r}?"
     raise UserValueError(
         f"unknown environment {name!r}{hint} "
         "(an environment of your own: --env=module:EnvId)"
