@@ -236,7 +236,7 @@ NoiseType = Annotated[
     str,
     check_noise,
     "noise on actions: normal_0.2 is independent from step to step, with a standard "
-    "standard deviation of 0.2 half widths of the actions' range; ou_0.2 is an "
+    "deviation of 0.2 half widths of the actions' range; ou_0.2 is an "
     "Ornstein-Uhlenbeck process with sigma 0.2, whose standard deviation grows to 0.37 "
     "half widths; or none",
 ]

@@ -82,7 +82,7 @@ def learn(
     normalize_returns: Annotated[
         bool,
         "whether to normalise the critic's targets by their running mean and standard "
-        "standard deviation (Pop-Art, van Hasselt et al. 2016)",
+        "deviation (Pop-Art, van Hasselt et al. 2016)",
     ] = False,
     print_freq: arg.PrintFreq = 10,
     callback: arg.Callback = None,
