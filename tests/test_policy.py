@@ -10,6 +10,7 @@ import keras
 import numpy as np
 import pytest
 from gymnasium import spaces
+from toy_envs import CounterEnv
 from white_images import Peak, on_white_images, white_image_env
 
 from baselines.a2c import learn
@@ -401,3 +402,17 @@ def test_actions_are_of_the_space(space, deterministic):
     actions, *_ = some_policy(action_space=space).step(obs, deterministic=deterministic)
     assert actions.dtype == space.dtype
     assert all(space.contains(action) for action in actions[:, ...])
+
+
+@pytest.mark.slow
+def test_recurrent_networks_are_compiled_by_xla_as_well(monkeypatch):
+    """It is used on GPUs alone, but works here, too."""
+
+    def weights(use_xla):
+        monkeypatch.setattr(backend.tensorflow, "USE_XLA", use_xla)
+        env = CounterEnv(terminate_after=3)
+        model = learn(env, "lstm", nlstm=4, nsteps=4, seed=0, total_timesteps=40)
+        return [variable.numpy() for variable in model.variables]
+
+    for expected, found in zip(weights(False), weights(True), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)

@@ -4,6 +4,8 @@ import keras
 import numpy as np
 from keras import layers, ops
 
+from baselines.common import backend
+
 GAIN = 2**0.5  # of orthogonal weights for ReLU; as in OpenAI Baselines, for tanh too
 
 
@@ -111,19 +113,17 @@ class Recurrent(layers.Layer):
         continues = ops.expand_dims(1.0 - ops.cast(masks, "float32"), -1)
         # With an unrolled loop, TensorFlow would sum the weights' gradients in an order
         # that differs from run to run.
-        last_states, all_states = ops.scan(self._step, states, (x, continues))
-        return all_states[..., self.nlstm :], last_states
+        all_states = backend.sequence_of_states(self._step, states, (x, continues))
+        return all_states[..., self.nlstm :], all_states[-1]
 
     def _step(self, state, inputs):
-        """Returns the next state twice: to carry on, and to collect."""
         x, continues = inputs
         cell, output = ops.split(state * continues, 2, axis=-1)
         gates = x + self._norm(1, self.output_gates(output))
         i, f, o, candidate = ops.split(gates, 4, axis=-1)
         cell = ops.sigmoid(f) * cell + ops.sigmoid(i) * ops.tanh(candidate)
         output = ops.sigmoid(o) * ops.tanh(self._norm(2, cell))
-        state = ops.concatenate([cell, output], axis=-1)
-        return state, state
+        return ops.concatenate([cell, output], axis=-1)
 
     def _norm(self, i, x):
         return self.norms[i](x) if self.norms else x

@@ -6,6 +6,7 @@ framework, all with these functions:
 
     compile(fn, variables)              fn as one call of the framework
     scan(fn, variables)                 fn on one slice after another, in one call
+    sequence_of_states(fn, state, xs)   the states of a recurrent layer
     value_and_grad(loss_fn, variables)  -> ((loss, metrics), gradients)
     watched_gradients(fn)               gradients w.r.t. intermediate tensors
     adam_step(variable, ...)            a step of Adam on one variable, in place
@@ -46,6 +47,7 @@ from baselines.common.backend.tensorflow import (
     norm,
     rmsprop_step,
     scan,
+    sequence_of_states,
     to_device,
     uses_cpu_bfloat16,
     value_and_grad,
@@ -60,6 +62,7 @@ __all__ = [
     "norm",
     "rmsprop_step",
     "scan",
+    "sequence_of_states",
     "to_device",
     "uses_cpu_bfloat16",
     "value_and_grad",

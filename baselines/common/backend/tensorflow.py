@@ -124,6 +124,20 @@ def scan(fn, variables):
     return compile(scanned, variables)
 
 
+def sequence_of_states(fn, state, xs):
+    """Returns the states [T, ...] of a recurrent layer after each step.
+
+    Args:
+        fn: a function of the state before a step, and of the step's inputs, that
+            returns the state after it.
+        state: before the first step.
+        xs: a nest of inputs, each [T, ...].
+    """
+    # XLA has to know how long the loop is at most, which the loop of keras.ops.scan
+    # does not say.
+    return tf.scan(fn, xs, state, parallel_iterations=1)
+
+
 def value_and_grad(loss_fn, variables):
     """Returns a function like ``loss_fn`` that also returns gradients of the loss.
 
