@@ -20,6 +20,7 @@ from rank_checks import CHECKS
 from baselines import run
 from baselines.common import mpi
 from baselines.common.errors import UserValueError
+from baselines.common.machine import container_cores
 from baselines.common.saving.checkpoints import check_ranks, list_manifests
 from baselines.common.saving.tensors import load_tensors
 
@@ -175,6 +176,18 @@ def test_ranks_of_a_machine_share_its_cores(monkeypatch):
     assert mpi.available_cores() == max(1, cores // 2)
     monkeypatch.setattr(mpi, "local_size", 1000)
     assert mpi.available_cores() == 1
+
+
+@pytest.mark.parametrize(
+    ("limit", "cores"),
+    [("150000 100000", 1), ("300000 100000", 3), ("10000 100000", 1), ("max 1000", 64)],
+)
+def test_cores_of_a_container(monkeypatch, tmp_path, limit, cores):
+    (tmp_path / "cpu.max").write_text(f"{limit}\n")
+    found = container_cores(tmp_path)
+    monkeypatch.setattr(mpi, "container_cores", lambda: found)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(64), raising=False)
+    assert mpi.available_cores() == cores
 
 
 def test_rows_are_means_over_the_ranks(monkeypatch):

@@ -1,4 +1,4 @@
-"""What this machine offers: free memory and processor instructions."""
+"""What this machine offers: free memory, cores and processor instructions."""
 
 import contextlib
 import math
@@ -14,6 +14,7 @@ from baselines.common.errors import UserValueError
 # The kernel's names for them, on x86 and on ARM.
 BFLOAT16_FLAGS = {"avx512_bf16", "amx_bf16", "bf16"}
 CPUINFO = "/proc/cpuinfo"
+CONTAINER = Path("/sys/fs/cgroup")
 
 
 def check_memory(what, needed, argument) -> None:
@@ -39,11 +40,11 @@ def array_bytes(shape, dtype) -> int:
     return math.prod(shape) * np.dtype(dtype).itemsize
 
 
-def available_memory(container=Path("/sys/fs/cgroup")) -> int:
+def available_memory(container=CONTAINER) -> int:
     """Returns how many bytes this process can still allocate, approximately.
 
     Args:
-        container: folder with the kernel's files on a container's memory (cgroup v2).
+        container: folder with the kernel's files on a container (cgroup v2).
     """
     try:
         with open("/proc/meminfo") as file:
@@ -61,6 +62,18 @@ def available_memory(container=Path("/sys/fs/cgroup")) -> int:
         files = int(statistics["active_file"]) + int(statistics["inactive_file"])
         available = min(available, int(limit) - (int(used) - files))
     return available
+
+
+def container_cores(container=CONTAINER) -> float:
+    """Returns how many cores' time a container may use, inf without a limit.
+
+    Args:
+        container: folder with the kernel's files on a container (cgroup v2).
+    """
+    with contextlib.suppress(OSError, ValueError):  # There may be no limit.
+        quota, period = (container / "cpu.max").read_text().split()
+        return int(quota) / int(period)
+    return math.inf
 
 
 def cpu_has_bfloat16(cpuinfo=CPUINFO) -> bool:

@@ -20,6 +20,7 @@ import traceback
 import numpy as np
 
 from baselines.common.errors import MissingDependency, UserValueError, install_command
+from baselines.common.machine import container_cores
 
 VARIABLES = (  # of the environment: size, rank, local size and local rank
     (
@@ -200,4 +201,4 @@ def available_cores() -> int:
         cores = len(os.sched_getaffinity(0))
     else:
         cores = os.cpu_count() or 1
-    return max(1, cores // local_size)
+    return max(1, int(min(cores, container_cores())) // local_size)

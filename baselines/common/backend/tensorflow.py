@@ -1,20 +1,21 @@
 """TensorFlow under Keras."""
 
+import math
 import os
 
 import keras
 import tensorflow as tf
 
 from baselines.common import mpi
+from baselines.common.machine import container_cores
 
-if mpi.local_size > 1:
-    # The ranks on a machine share its cores and GPUs; by default TensorFlow allocates
-    # all GPU memory.
+if mpi.local_size > 1 or container_cores() < math.inf:
     tf.config.threading.set_intra_op_parallelism_threads(mpi.available_cores())
-    if gpus := tf.config.list_physical_devices("GPU"):
-        gpu = gpus[mpi.local_rank % len(gpus)]
-        tf.config.set_visible_devices(gpu, "GPU")
-        tf.config.experimental.set_memory_growth(gpu, True)
+if mpi.local_size > 1 and (gpus := tf.config.list_physical_devices("GPU")):
+    # The ranks on a machine share them; by default TensorFlow allocates all memory.
+    gpu = gpus[mpi.local_rank % len(gpus)]
+    tf.config.set_visible_devices(gpu, "GPU")
+    tf.config.experimental.set_memory_growth(gpu, True)
 
 # XLA fuses kernels that a GPU would launch one by one; on a CPU it is twice as slow as
 # TensorFlow's own kernels.
