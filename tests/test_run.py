@@ -466,6 +466,30 @@ def test_fork_of_an_algorithm_runs_by_its_name(tmp_path):
     assert versions["commit of my_pkg.my_alg"] is None  # It is in no repository.
 
 
+@pytest.mark.parametrize(
+    ("name", "line", "message"),
+    [
+        ("plain", "@algorithm()\n", "learn() of my_pkg.plain.plain has to have the "),
+        ("fresh", "    run.load(policy)\n", "has to call run.load(model)"),
+        ("empty", "    return policy\n", "has to return its model"),
+    ],
+)
+def test_what_a_fork_forgets(capfd, monkeypatch, tmp_path, name, line, message):
+    run.main([*CARTPOLE, "--save_path=model", "--num_timesteps=100"])
+    (tmp_path / "my_pkg" / name).mkdir(parents=True)
+    text = (Path(baselines.__file__).parent / "a2c" / "a2c.py").read_text()
+    assert text.count(line) == 1
+    (tmp_path / "my_pkg" / name / f"{name}.py").write_text(text.replace(line, ""))
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("OPENAI_LOGDIR", "other")
+    words = [f"--alg=my_pkg.{name}", "--env=CartPole-v1", "--num_timesteps=100"]
+    if name == "fresh":
+        words.append("--load_path=model")
+    with pytest.raises(SystemExit):
+        run.main(words)
+    assert message in capfd.readouterr().err
+
+
 @pytest.mark.skipif(not shutil.which("git"), reason="needs git")
 def test_commit_of_code_of_your_own():
     Path("mine.py").touch()

@@ -73,7 +73,10 @@ def algorithm(
             run = Run(learn, arguments, module)
             values = {**arguments.values, "env": run.env, "seed": run.seed}
             values["network"].context = functools.partial(computing_in, precision)
-            return fn(run, **{name: values[name] for name in own})
+            model = fn(run, **{name: values[name] for name in own})
+            if model is None:
+                raise UserTypeError(f"learn() of {module} has to return its model")
+            return model
 
         @functools.wraps(fn)
         def learn(*positional, **keywords):

@@ -45,7 +45,8 @@ def find_algorithm(alg) -> str:
     if found is None:
         raise UserValueError(
             f"unknown algorithm {alg!r}{suggest(alg, list_algorithms())} "
-            f"(known: {', '.join(list_algorithms())}; one of your own: my_pkg.my_alg)"
+            f"(known: {', '.join(list_algorithms())}; one of your own: my_pkg.my_alg, "
+            "whose file is my_pkg/my_alg/my_alg.py)"
         )
     return module
 
@@ -73,4 +74,9 @@ def import_learn(module):
     learn = getattr(import_named(module, f"algorithm {module!r}"), "learn", None)
     if not callable(learn):
         raise UserTypeError(f"the algorithm {module} has no function learn()")
+    if not hasattr(learn, "declared"):
+        raise UserTypeError(
+            f"learn() of {module} has to have the decorator @algorithm() of "
+            "baselines.common.algorithm"
+        )
     return learn

@@ -104,7 +104,7 @@ class Run:
         self.new_episodes = []
         self.num_timesteps = self.previous_timesteps = 0
         self.model = self.status = self.row = None
-        self.stop = self.reached_score = self.has_row = False
+        self.stop = self.reached_score = self.has_row = self.has_loaded = False
         self.signals = StopSignals()
 
     def load(self, model, target=None) -> None:
@@ -118,6 +118,7 @@ class Run:
             UserFileError, UserValueError: as ``Model.load`` does.
             UserTypeError: if the two share variables.
         """
+        self.has_loaded = True
         if self.load_path is not None:
             model.load(self.load_path, self.arguments.of_model_parts)
         if target is not None:
@@ -134,9 +135,12 @@ class Run:
                 and ``set_state``, or Keras optimisers.
 
         Raises:
-            UserError: if no update fits into ``total_timesteps`` or into memory, or if
-                the run to resume does not exist or does not match this one.
+            UserError: if no update fits into ``total_timesteps`` or into memory, if the
+                run to resume does not exist or does not match this one, or if there is
+                a model to load and ``load`` was not called.
         """
+        if self.load_path is not None and not self.has_loaded:
+            raise UserTypeError(f"learn() of {self.name} has to call run.load(model)")
         self.model = model
         check_sizes(self.env, nsteps, self.arguments)
         self.batch_size = mpi.size * self.env.num_envs * nsteps
