@@ -212,6 +212,8 @@ def test_discrete_observations_become_one_hot():
     ("space", "network", "words"),
     [
         (FLAT, "cnn", r"'cnn' cannot take observations of shape \(3,\)"),
+        (GREY, "cnn", r"of shape \(4, 4, 1\); .* impala_cnn takes images of any size"),
+        (spaces.Box(0, 255, (3, 84, 84), np.uint8), "cnn", "so move the axis with"),
         (spaces.Box(0, 255, (9, 9, 3), np.uint8), "cnn", r"shape \(9, 9, 3\)"),
         (FLAT, "cnm", "did you mean 'cnn'"),
         (FLAT, "json:no_such_function", "no_such_function"),

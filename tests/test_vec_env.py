@@ -281,6 +281,12 @@ def test_a_deleted_env_ends_its_workers():
     assert wait_until(lambda: not worker_processes())
 
 
+def test_one_environment_cannot_be_several():
+    env = CounterEnv()
+    with pytest.raises(UserValueError, match="an environment of its own"):
+        DummyVecEnv([lambda: env] * 2)
+
+
 def test_no_more_workers_than_environments():
     with SubprocVecEnv([CounterEnv] * 2, num_workers=5) as venv:
         assert len(worker_processes()) == 2

@@ -8,6 +8,7 @@ from baselines.common import mpi
 from baselines.common.arguments import NETWORK
 from baselines.common.envs.spaces import (
     clip_actions,
+    has_channels_first,
     is_image,
     is_unscaled_image,
     space_to_json,
@@ -74,9 +75,16 @@ class Model:
         except UserError:
             raise
         except Exception as error:
+            hint = ""
+            if is_image(space):
+                hint = "; networks take [height, width, channels]" + (
+                    ", so move the axis with gymnasium.wrappers.TransformObservation"
+                    if has_channels_first(space)
+                    else ", and impala_cnn takes images of any size"
+                )
             raise UserValueError(
                 f"the network {network!r} cannot take observations of shape "
-                f"{space.shape}: {first_line(error)}"
+                f"{space.shape}{hint} ({first_line(error)})"
             ) from error
 
     @property

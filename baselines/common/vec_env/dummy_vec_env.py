@@ -38,12 +38,18 @@ class DummyVecEnv(VecEnv):
         env_fns = list(env_fns)
         if not env_fns:
             raise UserValueError("DummyVecEnv needs at least one environment")
-        self.envs = []
+        self.envs, made = [], []
         try:
             with self._named(len(env_fns)):
                 for self._current, env_fn in enumerate(env_fns):
                     with Monitor.without_files():  # if it is reset, to seed it
-                        self.envs.append(with_recorder(env_fn()))
+                        made.append(env_fn())
+                        self.envs.append(with_recorder(made[-1]))
+            if len(set(map(id, made))) < len(made):
+                raise UserValueError(
+                    "each of env_fns has to make an environment of its own, but two "
+                    "returned the same one"
+                )
             check_equal_spaces(
                 [(env.observation_space, env.action_space) for env in self.envs]
             )
