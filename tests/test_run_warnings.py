@@ -11,7 +11,7 @@ from toy_envs import CounterEnv
 
 from baselines import a2c, logger, sac
 from baselines.bench import Monitor
-from baselines.common.vec_env import DummyVecEnv, VecNormalize
+from baselines.common.vec_env import DummyVecEnv, VecMonitor, VecNormalize
 
 
 @pytest.fixture(autouse=True)
@@ -69,6 +69,21 @@ def test_learning_rates_that_rise_from_zero(capsys, lr, doubtful):
     printed = capsys.readouterr()
     text = "lr is 0 when training begins: its function gets the fraction of training"
     assert (text in printed.out + printed.err) == doubtful
+
+
+@pytest.mark.parametrize(
+    ("wrap", "wrap_all", "doubtful"),
+    [
+        (lambda env: env, lambda venv: venv, True),
+        (lambda env: env, lambda venv: VecNormalize(venv, ob=False), True),
+        (lambda env: env, VecMonitor, False),
+        (lambda env: env, lambda venv: VecNormalize(VecMonitor(venv), ob=False), False),
+        (lambda env: Monitor(env, None), lambda venv: venv, False),
+    ],
+)
+def test_environments_without_monitors(capsys, wrap, wrap_all, doubtful):
+    env = wrap_all(DummyVecEnv([lambda: wrap(CounterEnv(terminate_after=3))] * 2))
+    assert ("have no Monitor" in warnings_of(capsys, env)) == doubtful
 
 
 @pytest.mark.parametrize("ob", [False, True])

@@ -1,13 +1,23 @@
 """What a user should know when a run begins: what has no effect, or a bad one."""
 
+import gymnasium as gym
 import keras
 import numpy as np
 
+from baselines.bench.monitor import Monitor
 from baselines.common import precision
 from baselines.common.distributions import DiagGaussian
+from baselines.common.envs.recorder import has_wrapper
 from baselines.common.envs.spaces import has_channels_first, is_image
 from baselines.common.schedules import check_schedule
-from baselines.common.vec_env import VecEnvWrapper, VecNormalize
+from baselines.common.vec_env import (
+    DummyVecEnv,
+    VecEnvWrapper,
+    VecMonitor,
+    VecNormalize,
+)
+
+MONITORS = Monitor, gym.wrappers.RecordEpisodeStatistics
 
 
 def find_warnings(run) -> list:
@@ -31,6 +41,11 @@ def find_warnings(run) -> list:
                 f"{name} is 0 when training begins: its function gets the fraction of "
                 "training that is done, not of what remains"
             )
+    if has_no_monitor(run.env):
+        lines.append(
+            "returns of episodes will not be known, as the environments have no "
+            "Monitor: wrap the VecEnv in a VecMonitor"
+        )
     if has_normalized_observations(run.env):
         instead = "use VecNormalize(ob=False)"
         if "normalize_observations" in run.arguments.declared:
@@ -81,13 +96,30 @@ def layers_of(layer):
             yield from layers_of(child)
 
 
+def has_no_monitor(venv) -> bool:
+    """Whether nothing reports the ends of episodes; false if that is unknown."""
+    *wrappers, base = layers_of_vec_env(venv)
+    return (
+        isinstance(base, DummyVecEnv)
+        and not any(isinstance(wrapper, VecMonitor) for wrapper in wrappers)
+        and not any(has_wrapper(env, MONITORS) for env in base.envs)
+    )
+
+
 def has_normalized_observations(venv) -> bool:
     """Whether a VecNormalize in ``venv`` changes observations."""
-    while isinstance(venv, VecEnvWrapper):
-        if isinstance(venv, VecNormalize) and venv.ob_rms is not None:
-            return True
-        venv = venv.venv
-    return False
+    return any(
+        isinstance(layer, VecNormalize) and layer.ob_rms is not None
+        for layer in layers_of_vec_env(venv)
+    )
+
+
+def layers_of_vec_env(venv) -> list:
+    """Returns the wrappers of a VecEnv, from the outside, and what they wrap."""
+    found = [venv]
+    while isinstance(found[-1], VecEnvWrapper):
+        found.append(found[-1].venv)
+    return found
 
 
 def has_usual_bounds(space) -> bool:
