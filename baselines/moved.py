@@ -139,6 +139,10 @@ MOVED_NAMES = {
         "PolicyWithValue": "use Policy",
     },
     "baselines.common.runners": {"AbstractEnvRunner": "use Runner"},
+    "baselines.common.vec_env": {
+        "CloudpickleWrapper": "SubprocVecEnv uses cloudpickle itself",
+        "VecEnvObservationWrapper": "use VecEnvWrapper, with reset and step_wait",
+    },
     "baselines.gail.adversary": {
         "TransitionClassifier": "use Adversary",
         "logit_bernoulli_entropy": "adversary_loss has it",
