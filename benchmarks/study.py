@@ -152,6 +152,8 @@ def studies() -> list:
     command = f"--alg=dqn {breakout} --num_timesteps=1.5e6"
     found.append(Study("breakout/dqn", command))
     for seed in (0, 1, 2):
+        command = f"--alg=ppo2 --env=CartPole-v1 --num_timesteps=1e5 --seed={seed}"
+        found.append(Study(f"cartpole/ppo2_seed_{seed}", command))
         for env in MUJOCO_1M[:3] if seed == 2 else MUJOCO_1M:
             command = f"--alg=ppo2 --env={env}-v4 --num_timesteps=1e6 --seed={seed}"
             found.append(Study(f"mujoco/{env}_seed_{seed}", command))
