@@ -47,7 +47,8 @@ def configure(dir=None, format_strs=None, config=None) -> None:
     global current
     if dir is None:
         dir = os.environ.get("OPENAI_LOGDIR") or None
-    if dir is None:
+    is_new = dir is None
+    if is_new:
         name = datetime.datetime.now().strftime("openai-%Y-%m-%d-%H-%M-%S-%f")
         dir = mpi.broadcast(os.path.join(tempfile.gettempdir(), name))
     if format_strs is None:
@@ -62,7 +63,7 @@ def configure(dir=None, format_strs=None, config=None) -> None:
     if config is not None:
         config = {**config, "log_formats": list(format_strs)}
     current.close()
-    current = Logger(dir, list(format_strs), config)
+    current = Logger(dir, list(format_strs), config, is_new)
 
 
 def logkv(key, value):

@@ -136,6 +136,18 @@ def test_run_after_a_resumed_one_is_refused(checkpoints):
         assert contents("log") == before
 
 
+def test_second_run_in_a_folder_made_for_the_first_replaces_it(monkeypatch, tmp_path):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    given = dict(env=gym.make("CartPole-v1"), network="mlp", total_timesteps=100)
+    with logger.scoped_configure(format_strs=["csv"]):
+        learn(**given)
+        folder = logger.get_dir()
+        learn(**given | {"total_timesteps": 50})
+    assert [path.name for path in Path(folder, "checkpoints").glob("*.json")] == [
+        "000000000050.json"
+    ]
+
+
 def test_overwrite_needs_a_folder(capsys):
     assert "--overwrite needs" in error_of(capsys, f"{SHORT} --overwrite")
     assert os.listdir() == []

@@ -30,6 +30,8 @@ class Logger:
         formats: names of outputs, see ``find_output``.
         config: JSON values of a run, written to ``config.json`` before the first
             output.
+        is_new: whether the folder was named for this logger alone, so that a second
+            run in it may replace the first.
 
     Attributes:
         level: text below this level is left out; with DISABLED, rows are as well.
@@ -37,7 +39,7 @@ class Logger:
         lost: sentences that say which files could not be written, and why.
     """
 
-    def __init__(self, folder, formats, config=None):
+    def __init__(self, folder, formats, config=None, is_new=False):
         self.folder = folder
         self.formats = formats if mpi.rank == 0 else []
         self.config = config if mpi.rank == 0 else None
@@ -47,6 +49,7 @@ class Logger:
         self.states = None
         self.lost = []
         self.descriptor = None  # of the lock
+        self.is_new = is_new
         self.claimed = False  # whether files of a run in the folder are this logger's
         self.has_run = False  # whether a run was begun
         self.level = INFO
@@ -138,6 +141,7 @@ class Logger:
         """
         if self.has_run:  # whose files this run would replace
             self.claimed = False
+            overwrite = overwrite or self.is_new
             if overwrite:
                 self.close()
                 self.states = None
