@@ -257,23 +257,30 @@ def test_interrupted_run_of_two_ranks_is_resumed_bit_for_bit(capfd, two_ranks):
     assert results("cut") == results(folder / "uninterrupted")
 
 
-@pytest.mark.slow
-def test_killed_run_of_two_ranks_is_resumed_bit_for_bit(alg, learn, small, env_id):
+@pytest.mark.parametrize("kills", [slow(1), long(2)])
+def test_killed_run_of_two_ranks_is_resumed_bit_for_bit(
+    alg, learn, small, env_id, kills
+):
     if not learn.mpi:
         pytest.skip(f"{alg} trains in one process")
-    # Long enough to be killed.
-    num_timesteps = 2400 if "buffer_size" in learn.declared else 12_000
+    # Long enough to be killed so many times.
+    num_timesteps = 800 + 1600 * kills
+    if "buffer_size" not in learn.declared:
+        num_timesteps *= 5
     command = f"--alg={alg} --env={env_id} --num_env=2 --seed=1 "
     command += f"--num_timesteps={num_timesteps} --checkpoint_interval=400"
     # So that rows are due when checkpoints are saved.
     often = {"print_freq": 1} if "print_freq" in learn.declared else {}
     command = command.split() + [f"--{k}={v}" for k, v in (small | often).items()]
     succeed([*RUN, *command, "--log_path=uninterrupted"])
-    process = mpiexec([*RUN, *command, LOG])
-    for _ in range(3):  # Episodes of Pendulum end after 800 agent steps.
-        wait_for_checkpoint(process)
-    process.kill()
-    finish(process)
+    arguments = [*command, LOG]
+    for _ in range(kills):
+        process = mpiexec([*RUN, *arguments])
+        for _ in range(3):  # Episodes of Pendulum end after 800 agent steps.
+            wait_for_checkpoint(process)
+        process.kill()
+        finish(process)
+        arguments = ["--resume=cut"]
     succeed([*RUN, "--resume=cut"])
     assert results("cut") == results("uninterrupted")
 
