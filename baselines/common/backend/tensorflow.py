@@ -10,6 +10,7 @@ from baselines.common import mpi
 from baselines.common.machine import container_cores
 
 if mpi.local_size > 1 or container_cores() < math.inf:
+    # By default, there are as many threads as the machine has cores.
     tf.config.threading.set_intra_op_parallelism_threads(mpi.available_cores())
 if mpi.local_size > 1 and (gpus := tf.config.list_physical_devices("GPU")):
     # The ranks on a machine share them; by default TensorFlow allocates all memory.

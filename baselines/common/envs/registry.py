@@ -67,9 +67,10 @@ def find_spec(env_id: str) -> EnvSpec:
     known = [*gym.registry, *games]
     base = re.sub(r"(NoFrameskip|Deterministic)?-v\d+$", "", name)
     game = f"{base[:1].upper()}{base[1:]}NoFrameskip-v4"
-    hint = suggest(name, known, module + colon)
     if game in known:
         hint = f"; did you mean {game!r}?"
+    else:
+        hint = suggest(name, known, module + colon)
     raise UserValueError(
         f"unknown environment {name!r}{hint} "
         "(an environment of your own: --env=module:EnvId)"
