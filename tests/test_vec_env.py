@@ -27,7 +27,7 @@ from toy_envs import (
 
 from baselines import logger
 from baselines.common.envs import make_env, make_vec_env
-from baselines.common.errors import UserTypeError, UserValueError
+from baselines.common.errors import DivergedError, UserTypeError, UserValueError
 from baselines.common.signals import StopSignals
 from baselines.common.vec_env import (
     DummyVecEnv,
@@ -249,6 +249,18 @@ def test_actions_may_be_changed_in_place(make_venv):
         venv.reset()
         assert venv.step(actions)[1].tolist() == [2, 2]
     assert actions.tolist() == [[1], [1]]
+
+
+@pytest.mark.parametrize(
+    "make_venv",
+    [DummyVecEnv, partial(SubprocVecEnv, num_workers=2), vector_env],
+    ids=["dummy", "subproc", "gymnasium"],
+)
+def test_an_action_that_is_nan_is_not_blamed_on_the_environment(make_venv):
+    with make_venv([partial(gym.make, "Pendulum-v1")] * 2) as venv:
+        venv.reset()
+        with pytest.raises(DivergedError, match="an action is NaN: .*learning rate"):
+            venv.step(np.array([[0], [np.nan]], np.float32))
 
 
 @both_kinds
@@ -671,7 +683,8 @@ def test_a_signal_is_answered_while_a_worker_hangs(capsys):
             start = time.monotonic()
             with pytest.raises(SystemExit) as error:
                 venv.step([0] * 4)
-            assert time.monotonic() - start < 2.2
+            # About 1.7 here; 6.2 if the worker had as long to end as without a signal.
+            assert time.monotonic() - start < 4
         assert error.value.code == 128 + signal.SIGTERM
         assert not stopped.is_running()
     assert "environments 2 to 3 did not respond" in capsys.readouterr().out

@@ -4,7 +4,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 
 from baselines.common.errors import UserTypeError, UserValueError
-from baselines.common.vec_env.vec_env import VecEnv
+from baselines.common.vec_env.vec_env import VecEnv, check_actions
 
 
 class GymnasiumVecEnv(VecEnv):
@@ -19,6 +19,7 @@ class GymnasiumVecEnv(VecEnv):
             episode belongs to no episode.
         UserValueError: from ``reset`` and ``step_wait``, for numbers that are not
             finite.
+        DivergedError: from ``step_async``, for an action that is NaN.
     """
 
     def __init__(self, vector_env, seed=None):
@@ -46,7 +47,7 @@ class GymnasiumVecEnv(VecEnv):
         return np.array(obs)
 
     def step_async(self, actions):
-        self._actions = actions
+        self._actions = check_actions(actions, self.num_envs)
 
     def step_wait(self):
         obs, rewards, terminated, truncated, info = self.vector_env.step(self._actions)
