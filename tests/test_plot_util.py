@@ -278,6 +278,15 @@ def test_groups_are_averaged(results):
     assert not axes[0, 0].collections
 
 
+def test_a_run_without_episodes_is_left_out(tmp_path, results, capsys):
+    write_log(tmp_path / "a-2", [])
+    _, axes = plot_util.plot_results(
+        load_results(tmp_path), average_group=True, resample=5
+    )
+    np.testing.assert_allclose(axes[0, 0].get_lines()[0].get_ydata(), 2)
+    assert "a-2 is left out" in capsys.readouterr().out
+
+
 def test_points_of_a_panel_are_what_the_caller_makes_them(results):
     def lengths(result):
         return None, result.monitor.l

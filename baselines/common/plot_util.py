@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from baselines import logger
 from baselines.bench import Monitor
 from baselines.bench import load_results as load_episodes
 from baselines.bench.monitor import PACKED
@@ -340,15 +341,18 @@ def plot_results(
     import_matplotlib()
     from matplotlib import pyplot
 
-    if not allresults:
-        raise UserValueError("there is no result to plot")
     panels = {}
     for result in allresults:
         title = split_fn(result) if split_fn else ""
         group = group_fn(result) if group_fn else ""
         x, y = xy_fn(result)
+        if not len(y):
+            logger.warn(f"{result.dirname} is left out: it has no points yet")
+            continue
         x = np.arange(len(y)) if x is None else x
         panels.setdefault(title, {}).setdefault(group, []).append((x, y))
+    if not panels:
+        raise UserValueError("there is no result to plot")
     groups = sorted({group for curves in panels.values() for group in curves}, key=str)
     figure, axes = pyplot.subplots(
         len(panels),
