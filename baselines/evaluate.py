@@ -49,8 +49,8 @@ def evaluate_run(
         print(
             f"{trained_env.spec.id}: mean score {found['mean']:g} (standard deviation "
             f"{found['std']:.3g}, {found['min']:g} to {found['max']:g}) of "
-            f"{found['episodes']} episodes, mean length {found['mean_length']:g} "
-            f"agent steps{successes}"
+            f"{episodes} episode{'s' * (episodes > 1)}, mean length "
+            f"{found['mean_length']:g} agent steps{successes}"
         )
     return found
 
