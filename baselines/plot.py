@@ -18,6 +18,7 @@ import numpy as np
 
 from baselines.common import cli, plot_util
 from baselines.common.curves import X_UNITS, find_curves, has_episodes, read_points
+from baselines.common.drawing import drawing_errors, import_matplotlib
 from baselines.common.errors import UserFileError, UserValueError, suggest
 from baselines.common.saving.files import check_output_file
 from baselines.common.tables import read_text, to_number
@@ -72,7 +73,7 @@ def plot(
         UserValueError: for an unknown column, suffix, x or band, or for a damaged file.
         MissingDependency: if matplotlib is not installed.
     """
-    plot_util.import_matplotlib()
+    import_matplotlib()
     output = os.path.expanduser(output)
     check_output(output)
     names = x.split(",")
@@ -94,7 +95,7 @@ def plot(
     panels = [read_panel(curves, name, y, smooth) for name in names]
     title = env if title is None else title
     try:
-        with plot_util.drawing():
+        with drawing_errors():
             y_name = name_y(curves, y, smooth)
             figure = draw(panels, names, y_name, references, title, band=band)
             figure.savefig(output, dpi=110)

@@ -27,6 +27,7 @@ from baselines.common.curves import (
     has_episodes,
     settings_of,
 )
+from baselines.common.drawing import drawing_errors, import_matplotlib
 from baselines.common.errors import UserValueError, printable
 from baselines.common.page import (
     heading,
@@ -99,11 +100,11 @@ def write_page(results, output) -> str:
         results: a list of ``Result``.
         output: as in ``report``.
     """
-    matplotlib = plot_util.import_matplotlib()
+    matplotlib = import_matplotlib()
     check_output(output)
     # Text stays text in the SVG, and names from files are not read as formulas.
     style = {"svg.fonttype": "none", "text.parse_math": False}
-    with matplotlib.rc_context(style), plot_util.drawing():
+    with matplotlib.rc_context(style), drawing_errors():
         page = (one_run if len(results) == 1 else several_runs)(results)
     replace_file(os.path.abspath(output), page.encode(errors="replace"))
     return output

@@ -287,6 +287,20 @@ def test_a_run_without_episodes_is_left_out(tmp_path, results, capsys):
     assert "a-2 is left out" in capsys.readouterr().out
 
 
+def test_a_run_without_monitor_files_needs_other_points(tmp_path):
+    (tmp_path / "a-0").mkdir()
+    (tmp_path / "a-0" / "progress.csv").write_text("total_timesteps,loss\n1,2\n3,4\n")
+    results = load_results(tmp_path)
+    with pytest.raises(UserValueError, match="a-0 has no monitor files.*an xy_fn"):
+        plot_util.plot_results(results)
+
+    def losses(result):
+        return result.progress.total_timesteps, result.progress.loss
+
+    _, axes = plot_util.plot_results(results, xy_fn=losses)
+    assert axes[0, 0].get_lines()[0].get_ydata().tolist() == [2, 4]
+
+
 def test_points_of_a_panel_are_what_the_caller_makes_them(results):
     def lengths(result):
         return None, result.monitor.l

@@ -3,7 +3,6 @@
 ``python -m baselines.plot`` uses these functions as well.
 """
 
-import contextlib
 import os
 import re
 from typing import NamedTuple
@@ -15,13 +14,11 @@ from baselines.bench import Monitor
 from baselines.bench import load_results as load_episodes
 from baselines.bench.monitor import PACKED
 from baselines.common.config import check_config
+from baselines.common.drawing import import_matplotlib
 from baselines.common.errors import (
-    MissingDependency,
     UserError,
     UserFileError,
     UserValueError,
-    first_line,
-    install_command,
     printable,
 )
 from baselines.common.saving.json_values import read_json
@@ -247,42 +244,17 @@ def _divide(sums, counts, threshold):
     return np.divide(sums, counts, out=nothing, where=counts > threshold)
 
 
-def import_matplotlib():
-    """Returns matplotlib.
+def default_xy_fn(result):
+    """Returns agent steps and smoothed returns of a run's episodes.
 
     Raises:
-        MissingDependency: if it is not installed.
-        UserValueError: if it rejects its settings, such as MPLBACKEND.
+        UserValueError: if the run has no episodes that a Monitor reported.
     """
-    try:
-        import matplotlib
-    except ImportError:
-        raise MissingDependency(
-            f"plots need matplotlib: {install_command('plot')}"
-        ) from None
-    except ValueError as error:
+    if result.monitor is None:
         raise UserValueError(
-            f"matplotlib cannot be imported: {first_line(error)} (MPLBACKEND is "
-            f"{os.environ.get('MPLBACKEND', 'not set')})"
-        ) from None
-    return matplotlib
-
-
-@contextlib.contextmanager
-def drawing():
-    """Raises UserValueError if matplotlib cannot draw the numbers in a block."""
-    try:
-        yield
-    except UserError:
-        raise
-    except (ArithmeticError, ValueError) as error:  # of 1e308, for example
-        raise UserValueError(
-            f"the numbers of the log cannot be drawn: {first_line(error)}"
-        ) from error
-
-
-def default_xy_fn(result):
-    """Returns agent steps and smoothed returns of a run's episodes."""
+            f"{result.dirname} has no monitor files, which Monitor and VecMonitor "
+            "write; give an xy_fn that returns two columns of its progress"
+        )
     return steps_of(result.monitor), smooth(result.monitor.r, radius=10)
 
 
@@ -298,6 +270,7 @@ def steps_of(monitor) -> np.ndarray:
 
 
 def default_split_fn(result) -> str:
+    """Returns the name of a run's folder without its seed, as ``task_name`` does."""
     return task_name(result.dirname)
 
 
