@@ -27,7 +27,12 @@ from toy_envs import (
 
 from baselines import logger
 from baselines.common.envs import make_env, make_vec_env
-from baselines.common.errors import DivergedError, UserTypeError, UserValueError
+from baselines.common.errors import (
+    DivergedError,
+    UserTypeError,
+    UserValueError,
+    WorkerDied,
+)
 from baselines.common.signals import StopSignals
 from baselines.common.vec_env import (
     DummyVecEnv,
@@ -40,6 +45,7 @@ from baselines.common.vec_env.gymnasium_vec_env import GymnasiumVecEnv, info_of
 
 PONG = "PongNoFrameskip-v4"
 SUBPROC_MODULE = "baselines.common.vec_env.subproc_vec_env"
+WORKER_MODULE = "baselines.common.vec_env.worker_process"
 TIMEOUT_SECONDS = 10  # in which any failure of a worker has to be reported
 
 both_kinds = pytest.mark.parametrize(
@@ -562,6 +568,22 @@ def test_an_exception_is_raised_while_other_environments_are_slow(monkeypatch):
             time_limit(),
             pytest.raises(WorkerError, match="environment 1"),
         ):
+            venv.step([0, 0])
+
+
+class PipeClosingEnv(CounterEnv):
+    def step(self, action):
+        os.closerange(3, 256)
+        time.sleep(60)
+
+
+def test_a_worker_that_closes_its_pipe_is_ended(monkeypatch):
+    monkeypatch.setattr(WORKER_MODULE + ".EXIT_SECONDS", 0.1)
+    with SubprocVecEnv(
+        [PipeClosingEnv] * 2, num_workers=1, on_worker_failure="raise"
+    ) as venv:
+        venv.reset()
+        with time_limit(), pytest.raises(WorkerDied, match="closed its pipe"):
             venv.step([0, 0])
 
 

@@ -99,8 +99,11 @@ class WorkerProcess:
         except (EOFError, OSError) as error:
             if isinstance(error, BlockingIOError):
                 self.end_hung(self.timeout)
-            status = self.process.wait(EXIT_SECONDS)
-            what = f"died with exit status {status}"
+            try:
+                what = f"died with exit status {self.process.wait(EXIT_SECONDS)}"
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                what = "closed its pipe and was ended"
             if self.hung_for is not None:
                 what = f"did not respond for {self.hung_for:g} s and was ended"
             raise WorkerDied(f"{self} {what}") from None
