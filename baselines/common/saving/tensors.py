@@ -98,6 +98,8 @@ def take_arrays(state, tensors, path=""):
         tensors[path] = np.asarray(state)
         return {"tensor": path}
     if isinstance(state, dict):
+        if state.keys() == {"tensor"}:
+            raise ValueError("a state cannot be a dict whose only key is 'tensor'")
         return {k: take_arrays(v, tensors, f"{path}/{k}") for k, v in state.items()}
     if isinstance(state, (list, tuple)):
         return [take_arrays(v, tensors, f"{path}/{i}") for i, v in enumerate(state)]
