@@ -93,6 +93,19 @@ def test_statistics_of_observations_that_no_model_has(capsys, ob):
 
 
 @pytest.mark.parametrize(
+    ("shape", "high", "doubtful"),
+    [((128,), 255, True), ((9, 9), 255, True), ((9,), 10, False)],
+)
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32])
+def test_bytes_that_are_not_divided(capsys, shape, high, dtype, doubtful):
+    env = CounterEnv(terminate_after=3)
+    env.observation_space = spaces.Box(0, high, shape, dtype)
+    env.observation = lambda: np.zeros(shape, dtype)
+    found = warnings_of(capsys, env)
+    assert ("go from 0 to 255 and are not divided" in found) == doubtful
+
+
+@pytest.mark.parametrize(
     ("shape", "doubtful"), [((4, 48, 48), True), ((48, 48, 4), False)]
 )
 def test_images_with_channels_first(capsys, shape, doubtful):

@@ -8,7 +8,7 @@ from baselines.bench.monitor import Monitor
 from baselines.common import precision
 from baselines.common.distributions import DiagGaussian
 from baselines.common.envs.recorder import has_wrapper
-from baselines.common.envs.spaces import has_channels_first, is_image
+from baselines.common.envs.spaces import has_channels_first, is_image, is_undivided
 from baselines.common.schedules import check_schedule
 from baselines.common.vec_env import (
     DummyVecEnv,
@@ -60,6 +60,14 @@ def find_warnings(run) -> list:
             f"observations of shape {space.shape} look like [channels, height, width], "
             "but networks take [height, width, channels]; move the axis with "
             "gymnasium.wrappers.TransformObservation"
+        )
+    scaled = run.arguments.given.get("normalize_observations")
+    if is_undivided(space) and not scaled:
+        lines.append(
+            f"observations go from 0 to 255 and are not divided, as their shape "
+            f"{space.shape} is not that of an image, [height, width, channels]: divide "
+            "them in a wrapper, or add the axis, for instance with gymnasium.wrappers."
+            "GrayscaleObservation(env, keep_dim=True)"
         )
     space = run.env.action_space
     gaussian = type(getattr(run.model, "distribution", None)) is DiagGaussian

@@ -63,6 +63,15 @@ def is_unscaled_image(space) -> bool:
     )
 
 
+def is_undivided(space) -> bool:
+    """Whether observations go from 0 to 255, without the three axes of an image."""
+    return (
+        isinstance(space, gym.spaces.Box)
+        and len(space.shape) != 3
+        and bool((space.low == 0).all() and (space.high == 255).all())
+    )
+
+
 def has_channels_first(space) -> bool:
     """Whether an image looks like one with the axes [channels, height, width]."""
     first, second, third = space.shape
