@@ -120,7 +120,9 @@ def learn(
         float, Interval(ge=0, le=1000), "mean number of replay updates per rollout"
     ] = 4,
     replay_start: Annotated[
-        arg.CountOrZero, "agent steps before the first replay update"
+        arg.CountOrZero,
+        arg.Needs("replay_ratio"),
+        "agent steps before the first replay update",
     ] = 10_000,
     c: Annotated[arg.Positive, "limit at which importance ratios are truncated"] = 10.0,
     trust_region: Annotated[

@@ -59,7 +59,9 @@ def learn(
         "standard deviation of noise on target actions, in half widths of their range",
     ] = 0.2,
     target_noise_clip: Annotated[
-        arg.NonNegative, "limit at which that noise is clipped"
+        arg.NonNegative,
+        arg.Needs("target_noise"),
+        "limit at which that noise is clipped",
     ] = 0.5,
     noise_type: arg.NoiseType = "normal_0.1",
     buffer_size: arg.BufferSize = 1_000_000,
