@@ -33,11 +33,12 @@ SECONDS = "time_elapsed", "time/time_elapsed", "misc/time_elapsed", "TimeElapsed
 SECONDS += ("total/duration",)
 RETURNS = "eprewmean", "rollout/ep_rew_mean", "mean 100 episode reward"
 RETURNS += "mean_episode_reward", "EpRewMean", "rollout/return_history"
-# Settings that do not affect what is learned.
+# Settings that do not affect what is learned, and total_timesteps, as num_timesteps is
+# compared.
 NOT_COMPARED = {"seed", "total_timesteps", "resume", "play", "log_path"}
 NOT_COMPARED |= {"worker_timeout", "overwrite"}
 NOT_COMPARED |= {"save_path", "on_worker_failure", "log_interval", "print_freq"}
-NOT_COMPARED |= {"checkpoint_interval", "checkpoint_path", "checkpoint_freq"}
+NOT_COMPARED |= {"checkpoint_interval", "checkpoint_path"}
 NOT_COMPARED |= {"eval_interval", "eval_episodes", "stop_at"}
 NOT_COMPARED |= {"save_video_interval", "save_video_length"}
 
