@@ -259,7 +259,7 @@ def test_model_trained_by_a_reward_of_ones_own(tmp_path, monkeypatch, capsys):
     out = capsys.readouterr().out
     assert out.count(own) == 2  # to train longer and to start again
     evaluate.main([str(tmp_path / "log"), "--episodes=1"])  # without this code
-    assert "of 1 episodes" in capsys.readouterr().out
+    assert "of 1 episode," in capsys.readouterr().out
 
 
 def test_environment_that_is_not_drawn(monkeypatch, tmp_path, capsys):
