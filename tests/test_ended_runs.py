@@ -201,7 +201,8 @@ def test_a_call_from_python_is_told_how_to_continue():
         a2c.learn(env, "mlp", **settings)
     steps, call = last_sentence("ValueError")
     assert steps == 2
-    assert call == f"learn(..., resume={str(Path('log').resolve())!r})"
+    folder = repr(str(Path("log").resolve()))
+    assert call == f"logger.configure({folder}) and learn(..., resume={folder})"
     logger.configure("log")
     env = DummyVecEnv([lambda: FailingEnv("nowhere")])
     a2c.learn(env, "mlp", **settings, resume="log")

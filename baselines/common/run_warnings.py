@@ -4,6 +4,7 @@ import gymnasium as gym
 import keras
 import numpy as np
 
+from baselines import logger
 from baselines.bench.monitor import Monitor
 from baselines.common import precision
 from baselines.common.distributions import DiagGaussian
@@ -27,6 +28,12 @@ def find_warnings(run) -> list:
         lines.append(
             "the best model of evaluations is not kept, as there is no log folder: "
             "call logger.configure(FOLDER) first"
+        )
+    if run.resume is not None and logger.get_dir() is None:
+        lines.append(
+            "nothing that is trained from here on is kept, as there is no log folder: "
+            f"call logger.configure({run.resume!r}) before learn(..., resume="
+            f"{run.resume!r})"
         )
     bfloat16 = run.arguments.given["precision"] == "bfloat16"
     if bfloat16 and not precision.has_bfloat16():
