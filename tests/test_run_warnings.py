@@ -104,7 +104,7 @@ def test_a_resumed_run_without_log_folder(capsys, monkeypatch, kept):
     if not kept:
         monkeypatch.setattr(logger, "current", logger.Logger(None, ["stdout"]))
     learn(20, resume=folder)
-    found = "nothing that is trained from here on is kept" in capsys.readouterr().out
+    found = "no rows or checkpoints from here on" in capsys.readouterr().out
     assert found != kept
 
 

@@ -87,8 +87,8 @@ LOG_FORMATS = (
 )
 MADE_BEFORE = "in Python, make_vec_env(..., num_env=N) makes the environments"
 OTHER_WAYS = {  # where ``OUR_NAMES`` does not help
-    "batch_size": "on policy, a batch is nsteps steps of each environment; in ppo2, "
-    "nminibatches divides it, and in ppo1, optim_batchsize",
+    "batch_size": "on policy, a batch is a whole rollout; minibatches of it are set by "
+    "nminibatches in ppo2, and by optim_batchsize in ppo1",
     "device": "choose a GPU by the environment variable CUDA_VISIBLE_DEVICES; without "
     "one, the processor trains",
     "learning_rate": "it is optim_stepsize in ppo1, vf_stepsize in trpo and gail, and "
@@ -99,8 +99,8 @@ OTHER_WAYS = {  # where ``OUR_NAMES`` does not help
     "n_envs": MADE_BEFORE,
     "nb_epochs": "give the length of training in agent steps",
     "num_env": MADE_BEFORE,
-    "param_noise": "dqn has noisy=True, a noisy network; no other algorithm has noise "
-    "of parameters",
+    "param_noise": "dqn, deepq and rainbow have noisy=True, for noisy networks; other "
+    "algorithms have no noise of parameters",
     "policy_kwargs": "give the arguments of the network by themselves, such as "
     "num_layers=2",
     "save_interval": "checkpoint_interval counts agent steps, and saves what --resume "

@@ -31,9 +31,8 @@ def find_warnings(run) -> list:
         )
     if run.resume is not None and logger.get_dir() is None:
         lines.append(
-            "nothing that is trained from here on is kept, as there is no log folder: "
-            f"call logger.configure({run.resume!r}) before learn(..., resume="
-            f"{run.resume!r})"
+            f"{run.resume} gets no rows or checkpoints from here on, as the logger has "
+            f"no folder: call logger.configure({run.resume!r}) before learn()"
         )
     bfloat16 = run.arguments.given["precision"] == "bfloat16"
     if bfloat16 and not precision.has_bfloat16():
@@ -71,7 +70,7 @@ def find_warnings(run) -> list:
     scaled = run.arguments.given.get("normalize_observations")
     if is_undivided(space) and not scaled:
         lines.append(
-            f"observations go from 0 to 255 and are not divided, as their shape "
+            "observations go from 0 to 255 and are not divided, as their shape "
             f"{space.shape} is not that of an image, [height, width, channels]: divide "
             "them in a wrapper, or add the axis, for instance with gymnasium.wrappers."
             "GrayscaleObservation(env, keep_dim=True)"
