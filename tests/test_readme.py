@@ -114,7 +114,7 @@ def home(examples, empty_folder, monkeypatch):
 def skip_without_packages(command):
     if "-Genesis-" in command:
         pytest.importorskip("stable_retro")
-    if re.search("Ant-|HalfCheetah-|Hopper-|Humanoid-|Reacher-", command):
+    if re.search("Ant-|HalfCheetah-|Hopper-|Humanoid-|Reacher-|Walker2d-", command):
         pytest.importorskip("mujoco")
     if "Fetch" in command:
         pytest.importorskip("gymnasium_robotics")

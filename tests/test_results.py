@@ -6,6 +6,7 @@ import shlex
 from pathlib import Path
 
 import pytest
+from test_readme import skip_without_packages
 
 from baselines.common.parsing import parse
 from benchmarks.study import RUNS
@@ -29,11 +30,7 @@ def words_of(module):
 
 @pytest.mark.parametrize("words", words_of("baselines.run"), ids=" ".join)
 def test_command_line_is_understood(words, empty_folder):
-    text = " ".join(words)
-    if re.search("HalfCheetah-|Hopper-|Walker2d-", text):
-        pytest.importorskip("mujoco")
-    if "Fetch" in text:
-        pytest.importorskip("gymnasium_robotics")
+    skip_without_packages(" ".join(words))
     parse(words)
 
 

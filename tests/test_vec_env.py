@@ -180,6 +180,13 @@ def vector_env(env_fns):
     )
 
 
+all_kinds = pytest.mark.parametrize(
+    "make_venv",
+    [DummyVecEnv, partial(SubprocVecEnv, num_workers=2), vector_env],
+    ids=["dummy", "subproc", "gymnasium"],
+)
+
+
 def stacked(env_fns):
     return VecFrameStack(DummyVecEnv(env_fns), 1)
 
@@ -235,11 +242,7 @@ def test_render_tiles_the_frames(make_venv):
 
 
 @pytest.mark.filterwarnings("ignore:.*render")
-@pytest.mark.parametrize(
-    "make_venv",
-    [DummyVecEnv, partial(SubprocVecEnv, num_workers=2), vector_env],
-    ids=["dummy", "subproc", "gymnasium"],
-)
+@all_kinds
 def test_environments_without_images_cannot_be_rendered(make_venv):
     with make_venv([partial(gym.make, "CartPole-v1")] * 2) as venv:
         venv.reset()
@@ -257,11 +260,7 @@ def test_actions_may_be_changed_in_place(make_venv):
     assert actions.tolist() == [[1], [1]]
 
 
-@pytest.mark.parametrize(
-    "make_venv",
-    [DummyVecEnv, partial(SubprocVecEnv, num_workers=2), vector_env],
-    ids=["dummy", "subproc", "gymnasium"],
-)
+@all_kinds
 def test_an_action_that_is_nan_is_not_blamed_on_the_environment(make_venv):
     with make_venv([partial(gym.make, "Pendulum-v1")] * 2) as venv:
         venv.reset()

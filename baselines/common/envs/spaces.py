@@ -59,7 +59,7 @@ def is_unscaled_image(space) -> bool:
         isinstance(space, gym.spaces.Box)
         and len(space.shape) == 3
         and space.dtype != np.uint8
-        and bool((space.low == 0).all() and (space.high == 255).all())
+        and goes_to_255(space)
     )
 
 
@@ -68,8 +68,13 @@ def is_undivided(space) -> bool:
     return (
         isinstance(space, gym.spaces.Box)
         and len(space.shape) != 3
-        and bool((space.low == 0).all() and (space.high == 255).all())
+        and goes_to_255(space)
     )
+
+
+def goes_to_255(space) -> bool:
+    """Whether the numbers of a Box go from 0 to 255, as those of an image."""
+    return bool((space.low == 0).all() and (space.high == 255).all())
 
 
 def has_channels_first(space) -> bool:
