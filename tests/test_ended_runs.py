@@ -12,7 +12,9 @@ from toy_envs import FailingEnv
 
 from baselines import a2c, logger, run
 from baselines.common import mpi
+from baselines.common.errors import UserFileError
 from baselines.common.saving.checkpoints import list_manifests
+from baselines.common.tables import read_table
 from baselines.common.vec_env import DummyVecEnv
 
 MODULE = """
@@ -193,7 +195,7 @@ def test_a_worker_that_fails_at_its_start_gives_one_line(capfd, env, expected):
     assert line.endswith(expected)
 
 
-def test_a_call_from_python_is_told_how_to_continue():
+def test_a_call_from_python_is_told_how_to_continue(monkeypatch):
     logger.configure("log")
     settings = {"total_timesteps": 10, "nsteps": 1, "checkpoint_interval": 1}
     env = DummyVecEnv([lambda: FailingEnv("step")])
@@ -202,11 +204,15 @@ def test_a_call_from_python_is_told_how_to_continue():
     steps, call = last_sentence("ValueError")
     assert steps == 2
     folder = repr(str(Path("log").resolve()))
-    assert call == f"logger.configure({folder}) and learn(..., resume={folder})"
-    logger.configure("log")
+    assert call == f"learn(..., resume={folder})"
+    monkeypatch.setattr(logger, "current", logger.Logger(None, ["stdout"]))
     env = DummyVecEnv([lambda: FailingEnv("nowhere")])
     a2c.learn(env, "mlp", **settings, resume="log")
     assert len(list_manifests("log/checkpoints")) == 2
+    assert list(read_table("log/progress.csv").total_timesteps) == [1, 10]
+    assert logger.get_dir() is None
+    with pytest.raises(UserFileError, match="no run to resume in nowhere"):
+        a2c.learn(env, "mlp", **settings, resume="nowhere")
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Turns functions into the ``learn()`` of algorithms and presets."""
 
+import contextlib
 import functools
 import inspect
 from collections.abc import Callable
@@ -7,6 +8,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 
 from gymnasium import spaces
 
+from baselines import logger
 from baselines.common.arguments import run_arguments
 from baselines.common.checked_arguments import check_arguments
 from baselines.common.declarations import (
@@ -16,6 +18,7 @@ from baselines.common.declarations import (
 )
 from baselines.common.errors import UserTypeError
 from baselines.common.precision import choose_precision, computing_in
+from baselines.common.saving.checkpoints import find_run_folder
 from baselines.common.training import Run
 
 BY_POSITION = "env", "network"  # All other arguments are keywords.
@@ -70,10 +73,11 @@ def algorithm(
             # Resolves auto before it is stored: a run is not resumed in another one.
             precision = choose_precision(arguments.given["precision"])
             arguments.given["precision"] = precision
-            run = Run(learn, arguments, module)
-            values = {**arguments.values, "env": run.env, "seed": run.seed}
-            values["network"].context = functools.partial(computing_in, precision)
-            model = fn(run, **{name: values[name] for name in own})
+            with logging_to(arguments.given["resume"]):
+                run = Run(learn, arguments, module)
+                values = {**arguments.values, "env": run.env, "seed": run.seed}
+                values["network"].context = functools.partial(computing_in, precision)
+                model = fn(run, **{name: values[name] for name in own})
             if model is None:
                 raise UserTypeError(f"learn() of {module} has to return its model")
             return model
@@ -130,6 +134,17 @@ def preset(base: Learn[Own, Model], **settings) -> Learn[Own, Model]:
             for name, x in base.declared.items()
         ],
     )
+
+
+def logging_to(resumed):
+    """Returns a context in which a resumed run logs to its folder.
+
+    Args:
+        resumed: its log folder, or None. A folder that the caller configured is kept.
+    """
+    if resumed is None or logger.get_dir() is not None:
+        return contextlib.nullcontext()
+    return logger.scoped_configure(find_run_folder(resumed))
 
 
 def by_name(positional, keywords) -> dict:

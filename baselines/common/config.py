@@ -203,7 +203,7 @@ def resume_command(folder, config) -> str:
         config: what ``make_config`` returned; None for a run started from Python.
     """
     if config is None:
-        return f"logger.configure({folder!r}) and learn(..., resume={folder!r})"
+        return f"learn(..., resume={folder!r})"
     # The interpreter with this package; "python" may be another one.
     words = [sys.executable, "-m", "baselines.run", *resume_flags(folder, config)]
     return launcher() + shlex.join(words)

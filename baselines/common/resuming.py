@@ -44,8 +44,7 @@ def parse_resume(given, words, argv) -> Settings:
     if config["command"] is None:
         raise UserValueError(
             f"cannot resume {folder} here: it was started from Python, where its "
-            f"environment is made; call logger.configure({folder!r}) and "
-            f"learn(..., resume={folder!r}) there"
+            f"environment is made; call learn(..., resume={folder!r}) there"
         )
     settings = Settings(**config["arguments"])
     settings.learn_arguments = dict(config["settings"])
