@@ -22,6 +22,7 @@ from baselines.a2c import learn
 from baselines.bench import Monitor
 from baselines.common import config, mpi, parsing
 from baselines.common.checked_arguments import check_arguments
+from baselines.common.curves import find_curves
 from baselines.common.envs import make_env, make_vec_env
 from baselines.common.errors import UserTypeError, UserValueError
 from baselines.common.loading import find_env, rendered
@@ -511,8 +512,28 @@ def test_config_of_a_run_from_python_names_what_is_not_json():
         learn(**common, lr=math.sqrt, callback=lambda *_: False)
     found = json.loads(Path("log/config.json").read_text())
     kwargs = {"sutton_barto_reward": "True"}
-    assert found["described"] == {"lr": "math.sqrt", "env_kwargs": kwargs}
+    lr = "math.sqrt: 0 at first, 0.707107 halfway"
+    assert found["described"] == {"lr": lr, "env_kwargs": kwargs}
     assert found["settings"]["num_layers"] == 2
+
+
+def test_runs_from_python_with_other_functions_are_different_curves():
+    def train(folder, scale, lr):
+        env = gym.make("CartPole-v1")
+        if scale is not None:
+            env = gym.wrappers.TransformReward(env, scale)
+        with logger.scoped_configure(folder, ["csv"]):
+            learn(env=env, network="mlp", total_timesteps=10, seed=0, lr=lr)
+
+    def constant(value):
+        return lambda fraction: value
+
+    train("a", None, constant(1e-3))
+    train("b", None, constant(1e-4))
+    train("c", lambda reward: reward / 2, constant(1e-4))
+    train("d", lambda reward: reward / 4, constant(1e-4))
+    curves, env = find_curves(["a", "b", "c", "d"], "policy_entropy")
+    assert len(curves) == 4 and env == "CartPole-v1"
 
 
 @pytest.mark.parametrize("make", [gym.make, make_vec_env])

@@ -9,18 +9,19 @@ from baselines.common.checked_arguments import is_json
 from baselines.common.config import add_start, make_config, read_config
 from baselines.common.envs.registry import find_env_type
 from baselines.common.errors import shortened
+from baselines.common.schedules import check_schedule
 from baselines.common.settings import OWN, Settings
 
-NEUTRAL = (  # Gymnasium's wrappers after which a policy sees and does the same
+# Gymnasium's wrappers after which a policy sees and does the same
+CHANGE_REWARDS = "ClipReward", "NormalizeReward", "TransformReward"
+NEUTRAL = (
+    *CHANGE_REWARDS,
     "ClipAction",
-    "ClipReward",
     "FlattenObservation",  # which this library adds itself
     "HumanRendering",
-    "NormalizeReward",
     "RecordEpisodeStatistics",
     "RecordVideo",
     "RenderCollection",
-    "TransformReward",
 )
 
 
@@ -36,7 +37,8 @@ def config_of_call(run, resumed=None) -> dict:
         add_start(config, None, run.total_timesteps)
         return config
     spec = getattr(run.env, "spec", None)
-    known, given = cli.of_text(run.arguments.declared), run.arguments.given
+    declared, given = run.arguments.declared, run.arguments.given
+    known = cli.of_text(declared)
     plain = {name: x for name, x in given.items() if name in known and is_json(x)}
     settings = Settings(
         alg=run.module.rpartition(".")[0].removeprefix("baselines.") or run.module,
@@ -52,8 +54,13 @@ def config_of_call(run, resumed=None) -> dict:
     settings.learn_arguments = {k: v for k, v in plain.items() if k not in left_out}
     left_out |= {"callback", "on_update", *plain}
     described = {k: describe(v) for k, v in given.items() if k not in left_out}
+    for name in described:
+        if name in declared and check_schedule in declared[name].markers:
+            described[name] += describe_schedule(given[name])
     if spec is not None and (differences := describe_differences(spec)):
         described["env_kwargs"] = differences
+    if spec is not None and (rewards := describe_reward_wrappers(spec)):
+        described["reward_wrappers"] = rewards
     config = make_config(settings)
     return config | {"described": described, "update_size": run.batch_size}
 
@@ -83,6 +90,12 @@ def describe_wrapper(wrapper) -> str:
     return ", ".join(f"{name}={describe(x)}" for name, x in arguments) or "True"
 
 
+def describe_reward_wrappers(spec) -> str:
+    """Returns Gymnasium's wrappers of an environment that change rewards, as text."""
+    wrappers = [x for x in spec.additional_wrappers if x.name in CHANGE_REWARDS]
+    return ", ".join(f"{x.name}: {describe_wrapper(x)}" for x in wrappers)
+
+
 def describe_differences(spec) -> dict:
     """Returns what an environment is made with, as far as it is not registered so."""
     registered = gym.envs.registry.get(spec.id)
@@ -96,4 +109,13 @@ def describe(value) -> str:
     if is_json(value):
         return shortened(str(value))
     named = value if hasattr(value, "__qualname__") else type(value)
-    return f"{named.__module__}.{named.__qualname__}"
+    name = f"{named.__module__}.{named.__qualname__}"
+    if hasattr(value, "__code__") and "<" in name:  # Others may have the same name.
+        name += f" (line {value.__code__.co_firstlineno})"
+    return name
+
+
+def describe_schedule(function) -> str:
+    """Returns text about the values of a schedule, as functions may share a name."""
+    first, halfway = float(function(0.0)), float(function(0.5))
+    return f": {first:g} at first, {halfway:g} halfway"
