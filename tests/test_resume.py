@@ -19,7 +19,7 @@ import pytest
 import toy_envs  # noqa: F401 - registers environments with goals
 from conftest import Killed, import_learn, killed_after, long, slow
 
-from baselines import logger, run
+from baselines import a2c, logger, run
 from baselines.bench import Monitor
 from baselines.common.envs import make_env, make_vec_env
 from baselines.common.envs.recorder import Recorder, get_env_state, set_env_state
@@ -767,6 +767,26 @@ def test_unresumable_vector_env_trains_without_checkpoints(tmp_path):
         with pytest.raises(UserError, match="cannot be resumed"):
             learn(env=env, network="mlp", total_timesteps=100, resume="log")
     assert "no checkpoints" in Path("log/log.txt").read_text()
+    assert not os.path.exists("log/checkpoints")
+
+
+@pytest.mark.parametrize("kind", ["NormalizeObservation", "NormalizeReward"])
+@pytest.mark.parametrize("in_workers", [False, True])
+def test_statistics_that_a_replay_does_not_restore_are_refused(kind, in_workers):
+    def make():
+        return getattr(gym.wrappers, kind)(gym.make("Pendulum-v1"))
+
+    def train():
+        env = SubprocVecEnv([make], 1) if in_workers else make()
+        return a2c.learn(
+            env=env, network="mlp", total_timesteps=200, checkpoint_interval=100
+        )
+
+    with logger.scoped_configure("log", ["log"]):
+        train()
+    text = Path("log/log.txt").read_text()
+    assert "no checkpoints are written" in text
+    assert "NormalizeReward (use normalize_observations=True" in text
     assert not os.path.exists("log/checkpoints")
 
 

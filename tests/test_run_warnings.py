@@ -92,20 +92,11 @@ def test_statistics_of_observations_that_no_model_has(capsys, ob):
     assert ("not saved with the model" in warnings_of(capsys, env)) == ob
 
 
-@pytest.mark.parametrize("kept", [True, False])
-def test_a_resumed_run_without_log_folder(capsys, monkeypatch, kept):
-    def learn(steps, **kwargs):
-        env = gym.make("CartPole-v1")
-        a2c.learn(env=env, network="mlp", seed=0, total_timesteps=steps, **kwargs)
-
-    folder = logger.get_dir()
-    learn(10)
-    logger.configure(folder, ["stdout"])
-    if not kept:
-        monkeypatch.setattr(logger, "current", logger.Logger(None, ["stdout"]))
-    learn(20, resume=folder)
-    found = "no rows or checkpoints from here on" in capsys.readouterr().out
-    assert found != kept
+@pytest.mark.parametrize(("kind", "doubtful"), [("Observation", 1), ("Reward", 0)])
+def test_statistics_of_gymnasium_that_no_model_has(capsys, kind, doubtful):
+    wrapper = getattr(gym.wrappers, f"Normalize{kind}")
+    text = warnings_of(capsys, wrapper(gym.make("CartPole-v1")))
+    assert ("not saved with the model" in text) == doubtful
 
 
 @pytest.mark.parametrize(

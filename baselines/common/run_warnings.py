@@ -4,7 +4,6 @@ import gymnasium as gym
 import keras
 import numpy as np
 
-from baselines import logger
 from baselines.bench.monitor import Monitor
 from baselines.common import precision
 from baselines.common.distributions import DiagGaussian
@@ -29,11 +28,6 @@ def find_warnings(run) -> list:
             "the best model of evaluations is not kept, as there is no log folder: "
             "call logger.configure(FOLDER) first"
         )
-    if run.resume is not None and logger.get_dir() is None:
-        lines.append(
-            f"{run.resume} gets no rows or checkpoints from here on, as the logger has "
-            f"no folder: call logger.configure({run.resume!r}) before learn()"
-        )
     bfloat16 = run.arguments.given["precision"] == "bfloat16"
     if bfloat16 and not precision.has_bfloat16():
         lines.append(
@@ -53,12 +47,12 @@ def find_warnings(run) -> list:
             "Monitor: wrap the VecEnv in a VecMonitor"
         )
     if has_normalized_observations(run.env):
-        instead = "use VecNormalize(ob=False)"
+        instead = "leave it out (VecNormalize: ob=False)"
         if "normalize_observations" in run.arguments.declared:
-            instead += " and normalize_observations=True"
+            instead += ", and give normalize_observations=True"
         lines.append(
-            "a VecNormalize normalises observations, and its statistics are not saved "
-            f"with the model, which will get others in evaluate and play: {instead}"
+            "a wrapper normalises observations, and its statistics are not saved with "
+            f"the model, which will get others in evaluate and play: {instead}"
         )
     space = run.env.observation_space
     if is_image(space) and has_channels_first(space):
@@ -121,10 +115,14 @@ def has_no_monitor(venv) -> bool:
 
 
 def has_normalized_observations(venv) -> bool:
-    """Whether a VecNormalize in ``venv`` changes observations."""
+    """Whether a wrapper normalises observations; false if that is unknown."""
+    *wrappers, base = layers_of_vec_env(venv)
     return any(
-        isinstance(layer, VecNormalize) and layer.ob_rms is not None
-        for layer in layers_of_vec_env(venv)
+        isinstance(wrapper, VecNormalize) and wrapper.ob_rms is not None
+        for wrapper in wrappers
+    ) or any(
+        has_wrapper(env, gym.wrappers.NormalizeObservation)
+        for env in getattr(base, "envs", [])
     )
 
 

@@ -41,7 +41,9 @@ from baselines.common.vec_env.vec_env import is_resumable
 
 NOT_RESUMABLE = (
     "a run in these environments cannot be resumed: their VecEnv or a wrapper has no "
-    "get_state(), or their np_random is not a numpy.random.Generator"
+    "get_state(), or is Gymnasium's NormalizeObservation or NormalizeReward (use "
+    "normalize_observations=True, and VecNormalize(env, ob=False)), or their np_random "
+    "is not a numpy.random.Generator"
 )
 
 

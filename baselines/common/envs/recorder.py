@@ -16,6 +16,9 @@ from baselines.common.saving.states import (
     set_generator,
 )
 
+# Gymnasium's wrappers whose state survives reset() and cannot be restored.
+LASTING = gym.wrappers.NormalizeObservation, gym.wrappers.NormalizeReward
+
 
 class Recorder(gym.Wrapper):
     """Records an episode, so that it can be replayed up to the same step.
@@ -197,8 +200,11 @@ def is_resumable(env) -> bool:
 
     The environment needs a ``numpy.random.Generator``. Each wrapper needs ``get_state``
     unless it has no state, like those that only change observations, actions or
-    rewards; other wrappers without state need a true attribute ``stateless``.
+    rewards; other wrappers without state need a true attribute ``stateless``. No
+    wrapper may be one of ``LASTING``, which a replay does not restore.
     """
+    if has_wrapper(env, LASTING):
+        return False
     pure = gym.ObservationWrapper, gym.ActionWrapper, gym.RewardWrapper
     while not isinstance(env, Recorder):
         known = hasattr(env, "get_state") or getattr(env, "stateless", False)
