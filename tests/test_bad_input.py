@@ -97,6 +97,10 @@ ENVIRONMENTS = {
         lambda: Broken(step=(GOOD, 0.0, False, {})),
         ["step() returned a tuple of 4", "terminated, truncated, info)"],
     ),
+    "old step in a wrapper": (
+        lambda: gym.wrappers.TimeLimit(Broken(step=(GOOD, 0.0, False, {})), 9),
+        ["step() did not return five values", "terminated, truncated, info)"],
+    ),
     "no step": (lambda: Broken(step=17), ["step() returned 17"]),
     "first shape": (
         lambda: Broken(first=np.zeros(3, np.float32)),

@@ -68,7 +68,15 @@ class CheckedEnv(gym.Wrapper):
         return obs, info
 
     def step(self, action):
-        result = self.env.step(action)
+        try:
+            result = self.env.step(action)
+        except ValueError as error:  # of a wrapper, such as TimeLimit
+            if "values to unpack (expected 5" not in str(error):
+                raise
+            raise self.error(
+                UserTypeError,
+                f"step() did not return five values, {STEP_RESULT}",
+            ) from error
         self.num_steps += 1
         if not (isinstance(result, tuple) and len(result) == 5):
             raise self.error(
