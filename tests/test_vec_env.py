@@ -304,6 +304,31 @@ def test_one_environment_cannot_be_several():
         DummyVecEnv([lambda: env] * 2)
 
 
+@pytest.mark.parametrize("kind", [DummyVecEnv, SubprocVecEnv])
+@pytest.mark.parametrize(
+    ("env_fns", "received"),
+    [
+        (CounterEnv, "received type"),
+        (CounterEnv(), "received CounterEnv"),
+        ([CounterEnv()], "received a list of CounterEnv"),
+        ("CartPole-v1", "received str"),
+        (["CartPole-v1"], "received a list of str"),
+    ],
+)
+def test_what_is_no_list_of_functions_is_refused(kind, env_fns, received):
+    expected = f"{kind.__name__} needs a list of functions .*{received}$"
+    with pytest.raises(UserTypeError, match=expected):
+        kind(env_fns)
+    with pytest.raises(UserValueError, match="needs at least one environment"):
+        kind([])
+
+
+def test_wrappers_of_one_environment_are_refused():
+    expected = "VecMonitor has to be around a VecEnv, received CounterEnv"
+    with pytest.raises(UserTypeError, match=expected):
+        VecMonitor(CounterEnv())
+
+
 def test_no_more_workers_than_environments():
     with SubprocVecEnv([CounterEnv] * 2, num_workers=5) as venv:
         assert len(worker_processes()) == 2

@@ -15,6 +15,7 @@ from baselines.common.errors import UserValueError
 from baselines.common.vec_env.vec_env import (
     VecEnv,
     check_actions,
+    check_env_fns,
     check_equal_spaces,
     check_state,
     lost_info,
@@ -35,9 +36,7 @@ class DummyVecEnv(VecEnv):
     """
 
     def __init__(self, env_fns):
-        env_fns = list(env_fns)
-        if not env_fns:
-            raise UserValueError("DummyVecEnv needs at least one environment")
+        env_fns = check_env_fns(env_fns, type(self).__name__)
         self.envs, made = [], []
         try:
             with self._named(len(env_fns)):

@@ -16,6 +16,7 @@ from baselines.common.vec_env.shared_memory import allocate, shared_memory_folde
 from baselines.common.vec_env.vec_env import (
     VecEnv,
     check_actions,
+    check_env_fns,
     check_equal_spaces,
     check_state,
     lost_info,
@@ -73,12 +74,11 @@ class SubprocVecEnv(VecEnv):
         on_worker_failure="replace",
         worker_timeout=WORKER_TIMEOUT,
     ):
-        env_fns = list(env_fns)
+        env_fns = check_env_fns(env_fns, type(self).__name__)
         num_workers = mpi.available_cores() if num_workers is None else num_workers
-        if not env_fns or num_workers < 1:
+        if num_workers < 1:
             raise UserValueError(
-                "SubprocVecEnv needs at least one environment and one worker, received "
-                f"{len(env_fns)} and {num_workers}"
+                f"SubprocVecEnv needs at least one worker, received {num_workers}"
             )
         if on_worker_failure not in ("replace", "raise"):
             raise UserValueError(

@@ -1,6 +1,7 @@
 """The interface of vectorised environments, and the base class of its wrappers."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -90,6 +91,12 @@ class VecEnvWrapper(VecEnv):
     keeps_observations = False  # whether it never changes the inner observations
 
     def __init__(self, venv, observation_space=None, action_space=None):
+        if not hasattr(venv, "num_envs"):
+            raise UserTypeError(
+                f"{type(self).__name__} has to be around a VecEnv, received "
+                f"{type(venv).__name__}; one environment becomes a VecEnv by "
+                "DummyVecEnv([lambda: env])"
+            )
         self.venv = venv
         observation_space = observation_space or venv.observation_space
         action_space = action_space or venv.action_space
@@ -118,6 +125,30 @@ class VecEnvWrapper(VecEnv):
         if name.startswith("_") or name == "venv":
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
         return getattr(self.venv, name)
+
+
+def check_env_fns(env_fns, name) -> list:
+    """Returns the functions that make the environments of a VecEnv, as a list.
+
+    Args:
+        env_fns: what the caller gave.
+        name: of the class of the VecEnv.
+
+    Raises:
+        UserTypeError: if it is anything else.
+        UserValueError: if there is none.
+    """
+    listed = isinstance(env_fns, Iterable) and not isinstance(env_fns, str)
+    env_fns = list(env_fns) if listed else [env_fns]
+    if not env_fns:
+        raise UserValueError(f"{name} needs at least one environment")
+    if others := [x for x in env_fns if not (listed and callable(x))]:
+        raise UserTypeError(
+            f"{name} needs a list of functions that each make an environment, such as "
+            f"[lambda: gymnasium.make('CartPole-v1')], received "
+            f"{'a list of ' * listed}{type(others[0]).__name__}"
+        )
+    return env_fns
 
 
 def is_resumable(env) -> bool:
