@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from baselines import logger
-from baselines.common.errors import UserFileError, UserValueError
+from baselines.common.errors import UserFileError, UserTypeError, UserValueError
 
 
 @pytest.fixture(autouse=True)
@@ -114,6 +114,9 @@ def test_a_row_is_returned_and_cleared():
     assert row == {"a": 1, "b": 2} and type(row["a"]) is float
     assert logger.getkvs() == {}
     assert logger.dumpkvs() == {}
+    logger.logkv("a", [1, 2])
+    with pytest.raises(UserTypeError, match="one number, received 2 for a"):
+        logger.dumpkvs()
     with open("log/progress.json") as file:
         assert file.read().count("\n") == 1
 

@@ -6,7 +6,10 @@ import os
 import sys
 from collections import defaultdict
 
+import numpy as np
+
 from baselines.common import mpi
+from baselines.common.errors import UserTypeError
 from baselines.common.held_warnings import show_warnings
 from baselines.common.log_outputs import find_output
 from baselines.common.saving.files import going_on, replace_file, writing
@@ -182,7 +185,7 @@ class Logger:
         self.counts[key] = count + 1
 
     def dumpkvs(self):
-        row = mpi.mean_row({key: plain(value) for key, value in self.row.items()})
+        row = mpi.mean_row({key: plain(key, value) for key, value in self.row.items()})
         if row:
             self.forward("write_row", row)
         self.clear()
@@ -288,6 +291,14 @@ class Logger:
                 output.close()
 
 
-def plain(value):
-    """Returns a NumPy or tensor scalar as a Python number."""
+def plain(name, value):
+    """Returns a NumPy or tensor scalar as a Python number.
+
+    Raises:
+        UserTypeError: for an array of several numbers.
+    """
+    if np.size(value) != 1:
+        raise UserTypeError(
+            f"each column of a row is one number, received {np.size(value)} for {name}"
+        )
     return value.item() if hasattr(value, "item") else value
