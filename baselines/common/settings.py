@@ -25,9 +25,7 @@ class Settings:
         str, "kind of environment, in place of the one that is detected"
     ] = None
     seed: arg.Seed = None
-    num_timesteps: Annotated[
-        arg.CountOrZero, "agent steps to train, summed over all environments"
-    ] = 1_000_000
+    num_timesteps: arg.Timesteps = 1_000_000
     network: Annotated[
         str,
         "a function of common/models.py, such as mlp, cnn, lstm or cnn_lstm, or "
