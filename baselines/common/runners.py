@@ -8,6 +8,7 @@ from keras import ops
 from baselines.common import backend
 from baselines.common.episodes import ResultCollector
 from baselines.common.lazy import moved_names
+from baselines.common.machine import check_memory
 from baselines.common.saving.states import (
     check_batch,
     check_like,
@@ -147,19 +148,36 @@ def minibatch(indices, states, *batch):
 
 
 class Shuffler:
-    """Splits batches into random minibatches."""
+    """Draws the minibatches of updates, each epoch's in a new random order.
 
-    def __init__(self, seed):
+    Args:
+        size: of a rollout, in samples, or in environments if sequences stay whole.
+        minibatches: how many an epoch has.
+        epochs: how many an update has.
+        seed: of the order.
+
+    Raises:
+        UserValueError: if the minibatches of an update do not fit into memory.
+    """
+
+    def __init__(self, size, minibatches, epochs, seed):
+        what = f"an update of {epochs:,} epochs of {size:,} samples"
+        check_memory(what, 16 * epochs * size, "number of epochs or steps")
+        self.size, self.minibatches, self.epochs = size, minibatches, epochs
         # A stream of its own: the policy is given the same seed.
         self.rng = np.random.default_rng([seed, 1])
 
-    def minibatches(self, size, count) -> np.ndarray:
-        """Returns random indices from 0 to ``size`` - 1, [count, size // count].
+    def draw(self) -> np.ndarray:
+        """Returns indices from 0 to ``size`` - 1 for each minibatch of an update.
 
-        None occurs twice; all of them occur if ``count`` divides ``size``.
+        Returns:
+            [epochs * minibatches, size // minibatches]; in an epoch, no index occurs
+            twice, and all occur if ``minibatches`` divides ``size``.
         """
-        used = size // count * count
-        return self.rng.permutation(size)[:used].reshape(count, -1)
+        length = self.size // self.minibatches
+        orders = [self.rng.permutation(self.size) for _ in range(self.epochs)]
+        used = [order[: self.minibatches * length] for order in orders]
+        return np.concatenate(used).reshape(-1, length)
 
     def get_state(self) -> dict:
         return self.rng.bit_generator.state

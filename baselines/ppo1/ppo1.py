@@ -6,7 +6,6 @@ from typing import Annotated
 from baselines.common import arguments as arg
 from baselines.common.algorithm import algorithm
 from baselines.common.errors import UserValueError
-from baselines.common.machine import check_memory
 from baselines.common.policies import Policy
 from baselines.common.schedules import has_schedule, make_schedule
 from baselines.ppo2 import ppo2
@@ -62,9 +61,6 @@ def learn(
             f"{timesteps_per_actorbatch}, rounded up to a multiple of num_env "
             f"{env.num_envs}), received {optim_batchsize}"
         )
-    what = f"an update of {optim_epochs:,} epochs of {num_samples:,} samples"
-    smaller = "optim_epochs or timesteps_per_actorbatch"
-    check_memory(what, 16 * optim_epochs * num_samples, smaller)
     return ppo2.learn.__wrapped__(
         run,
         env=env,

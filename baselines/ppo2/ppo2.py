@@ -11,7 +11,6 @@ from keras import ops
 from baselines.common import arguments as arg
 from baselines.common.algorithm import algorithm
 from baselines.common.errors import UserValueError
-from baselines.common.machine import check_memory
 from baselines.common.optimizers import Adam
 from baselines.common.policies import Policy
 from baselines.common.returns import explained_variance, gae
@@ -148,8 +147,6 @@ def learn(
             f"{nminibatches} minibatches of an update have one sample each, whose "
             "normalised advantage is 0; give more samples or fewer minibatches"
         )
-    what = f"an update of {noptepochs:,} epochs of {num_samples:,} samples"
-    check_memory(what, 16 * noptepochs * num_samples, "noptepochs or nsteps")
     optimizer = Adam(epsilon=adam_epsilon, global_clipnorm=max_grad_norm)
 
     def loss(indices, cliprange, *batch):
@@ -168,7 +165,8 @@ def learn(
 
     step = Step(loss, optimizer, policy.trainable_variables)
     update = make_update(step, variables=policy.variables, scan=True)
-    runner, shuffler = Runner(env, policy, nsteps), Shuffler(seed)
+    runner = Runner(env, policy, nsteps)
+    shuffler = Shuffler(num_samples, nminibatches, noptepochs, seed)
     parts = dict(optimizer=optimizer, runner=runner, shuffler=shuffler)
     with run.start(nsteps, policy, **parts):
         for nupdates, num_timesteps in run.updates():
@@ -183,14 +181,10 @@ def learn(
                 lam,
             )
             returns = advantages + rollout.values
-            epochs = [
-                shuffler.minibatches(num_samples, nminibatches)
-                for _ in range(noptepochs)
-            ]
             progress = (nupdates - 1) / run.num_updates
             metrics = update(
                 np.float32(lr(progress)),
-                np.concatenate(epochs),
+                shuffler.draw(),
                 np.float32(cliprange(progress)),
                 rollout.states,
                 rollout.obs,

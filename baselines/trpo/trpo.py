@@ -13,7 +13,6 @@ from keras import ops
 from baselines.common import arguments as arg
 from baselines.common import mpi
 from baselines.common.algorithm import algorithm
-from baselines.common.machine import check_memory
 from baselines.common.optimizers import Adam
 from baselines.common.policies import Policy
 from baselines.common.returns import explained_variance, gae
@@ -114,8 +113,6 @@ def learn(
     if policy.initial_state is not None:  # Minibatches hold whole sequences.
         num_samples = env.num_envs
         num_minibatches = min(num_minibatches, num_samples)
-    what = f"an update of {vf_iters:,} epochs of {num_samples:,} samples"
-    check_memory(what, 16 * vf_iters * num_samples, "vf_iters or timesteps_per_batch")
 
     def policy_loss(old_params, states, obs, masks, *batch):
         params, _ = policy(obs, states, masks)
@@ -139,7 +136,8 @@ def learn(
     optimizer = Adam()
     value_step = Step(value_loss, optimizer, policy.value_variables)
     update_values = make_update(value_step, variables=policy.variables, scan=True)
-    runner, shuffler = Runner(env, policy, nsteps), Shuffler(seed)
+    runner = Runner(env, policy, nsteps)
+    shuffler = Shuffler(num_samples, num_minibatches, vf_iters, seed)
     parts = dict(optimizer=optimizer, runner=runner, shuffler=shuffler, reward=reward)
     with run.start(nsteps, policy, **parts):
         if total_timesteps and not run.num_timesteps:
@@ -155,12 +153,8 @@ def learn(
             metrics = update_policy(
                 *inputs, rollout.actions, rollout.neglogps, standardize(advantages)
             )
-            epochs = [
-                shuffler.minibatches(num_samples, num_minibatches)
-                for _ in range(vf_iters)
-            ]
             metrics |= reward_metrics | update_values(
-                np.float32(vf_stepsize), np.concatenate(epochs), *inputs, returns
+                np.float32(vf_stepsize), shuffler.draw(), *inputs, returns
             )
             policy.observe(rollout.obs)
             if run.row_due(log_interval):
