@@ -116,9 +116,10 @@ def begin_status(name, env, first_timestep, total_timesteps) -> Status:
     count = env.num_envs if mpi.size == 1 else f"{mpi.size} x {env.num_envs}"
     cores = mpi.available_cores()
     device = "a GPU" if on_gpu else f"{cores} CPU core{'s' if cores > 1 else ''}"
+    folder = logger.get_dir() or "none (logger.configure(FOLDER) sets one)"
     logger.log(
         f"training {name} for {total_timesteps:,} agent steps in {count} {where} "
-        f"on {device}; log folder: {logger.get_dir()}"
+        f"on {device}; log folder: {folder}"
     )
     name = f"{name} {where.removesuffix('NoFrameskip-v4')}"
     return Status(name, first_timestep, total_timesteps)
