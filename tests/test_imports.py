@@ -128,3 +128,9 @@ def test_notes_of_an_import_are_shown_if_it_fails(
     with contextlib.suppress(ZeroDivisionError, KeyboardInterrupt):
         lazy.import_quietly("notes")
     assert capfd.readouterr().err == shown
+
+
+def test_a_checkout_in_the_current_folder_does_not_hide_the_package(tmp_path):
+    (tmp_path / "baselines").mkdir()  # It is named like the package, and is none.
+    code = "import baselines; baselines.load"
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path)
