@@ -1,5 +1,6 @@
 """What a run says that ends early: what failed, where, and how to continue."""
 
+import os
 import re
 import shlex
 import subprocess
@@ -211,8 +212,14 @@ def test_a_call_from_python_is_told_how_to_continue(monkeypatch):
     assert len(list_manifests("log/checkpoints")) == 2
     assert list(read_table("log/progress.csv").total_timesteps) == [1, 10]
     assert logger.get_dir() is None
-    with pytest.raises(UserFileError, match="no run to resume in nowhere"):
-        a2c.learn(env, "mlp", **settings, resume="nowhere")
+    os.mkdir("empty")
+    logger.configure("other")  # which does not matter
+    a2c.learn(env, "mlp", **settings | {"total_timesteps": 12}, resume="log")
+    assert list(read_table("log/progress.csv").total_timesteps) == [1, 10, 12]
+    for folder in ("nowhere", "empty"):
+        with pytest.raises(UserFileError, match=f"no run to resume in {folder}: no f"):
+            a2c.learn(env, "mlp", **settings, resume=folder)
+    assert not os.listdir("empty") and not os.path.exists("other")
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import json
 import os
 import sys
 import tempfile
+from types import SimpleNamespace
 
 import numpy as np
 import psutil
@@ -114,11 +115,13 @@ def test_a_row_is_returned_and_cleared():
     assert row == {"a": 1, "b": 2} and type(row["a"]) is float
     assert logger.getkvs() == {}
     assert logger.dumpkvs() == {}
+    logger.logkv("a", SimpleNamespace(numpy=lambda: np.float64(2)))  # as a tensor
+    assert repr(logger.dumpkvs()) == "{'a': 2.0}"
     logger.logkv("a", [1, 2])
     with pytest.raises(UserTypeError, match="one number, received 2 for a"):
         logger.dumpkvs()
     with open("log/progress.json") as file:
-        assert file.read().count("\n") == 1
+        assert file.read().count("\n") == 2
 
 
 def test_logkv_mean_is_the_mean_since_the_last_row():

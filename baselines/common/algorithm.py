@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import inspect
+import os
 from collections.abc import Callable
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 
@@ -140,11 +141,15 @@ def logging_to(resumed):
     """Returns a context in which a resumed run logs to its folder.
 
     Args:
-        resumed: its log folder, or None. A folder that the caller configured is kept.
+        resumed: its log folder, or None.
     """
-    if resumed is None or logger.get_dir() is not None:
+    configured = logger.get_dir()
+    if resumed is None:
         return contextlib.nullcontext()
-    return logger.scoped_configure(find_run_folder(resumed))
+    folder = find_run_folder(resumed)
+    if configured and os.path.realpath(configured) == os.path.realpath(folder):
+        return contextlib.nullcontext()  # with the caller's log formats
+    return logger.scoped_configure(folder)
 
 
 def by_name(positional, keywords) -> dict:

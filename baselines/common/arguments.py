@@ -197,8 +197,7 @@ def run_arguments(
     resume: Annotated[
         Path | None,
         MayChange,
-        "log folder of an interrupted run to continue, bit for bit, which gets the log "
-        "unless another folder is configured; besides "
+        "log folder of an interrupted run to continue, bit for bit; besides "
         "total_timesteps, only arguments that do not affect what is learned may differ",
     ] = None,
 ):

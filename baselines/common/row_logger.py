@@ -115,20 +115,13 @@ class Logger:
         """Locks the log folder against other runs until ``end_run``.
 
         Args:
-            folder: that of the run which is resumed.
+            folder: that folder, of the run which is resumed.
 
         Raises:
-            UserFileError: if another run is writing to the log folder; or if it is not
-                ``folder``, and an earlier run has written to it.
+            UserFileError: if another run is writing to it.
         """
         check_links(folder)
         self.lock()
-        if self.folder is None or mpi.rank > 0:
-            return
-        if not os.path.samefile(folder, self.folder):
-            if self.has_run:  # whose files this run would replace
-                self.claimed = False
-            self.claim()
 
     def begin_run(self, make_config, overwrite):
         """Opens the files of a new run and locks their folder against other runs.
@@ -301,4 +294,5 @@ def plain(name, value):
         raise UserTypeError(
             f"each column of a row is one number, received {np.size(value)} for {name}"
         )
-    return value.item() if hasattr(value, "item") else value
+    number = value.numpy() if hasattr(value, "numpy") else value
+    return number.item() if hasattr(number, "item") else number

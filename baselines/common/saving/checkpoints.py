@@ -394,6 +394,6 @@ def check_intact(path, digest, manifest_path) -> None:
 def find_run_folder(folder) -> str:
     """Returns the absolute path of a run to resume; raises UserFileError if missing."""
     path = os.path.abspath(os.path.expanduser(folder))
-    if not os.path.isdir(path):
-        raise UserFileError(f"there is no run to resume in {folder}")
+    if not os.path.isfile(config := os.path.join(path, "config.json")):
+        raise UserFileError(f"there is no run to resume in {folder}: no file {config}")
     return path
