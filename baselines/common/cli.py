@@ -114,6 +114,8 @@ def one_line_errors():
     instead. Python's warnings are held back until the block ends or a run begins; they
     are dropped where such a line is printed.
     """
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="backslashreplace")  # as that of stderr
     try:
         if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # as during imports
             signal.signal(signal.SIGINT, signal.default_int_handler)

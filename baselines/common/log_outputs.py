@@ -88,6 +88,8 @@ class TerminalOutput(TableOutput):
         return sys.stdout  # which may be replaced while a live line is shown
 
     def write_text(self, text):
+        encoding = getattr(self.file, "encoding", None) or "utf-8"
+        text = text.encode(encoding, "backslashreplace").decode(encoding)
         try:
             self.file.write(text + "\n")
             self.file.flush()
