@@ -512,9 +512,31 @@ def test_config_of_a_run_from_python_names_what_is_not_json():
         learn(**common, lr=math.sqrt, callback=lambda *_: False)
     found = json.loads(Path("log/config.json").read_text())
     kwargs = {"sutton_barto_reward": "True"}
-    lr = "math.sqrt: 0 at first, 0.707107 halfway"
+    lr = "math.sqrt: 0, 0.5, 0.707107, 0.866025 at 0, 25, 50 and 75 % of training"
     assert found["described"] == {"lr": lr, "env_kwargs": kwargs}
     assert found["settings"]["num_layers"] == 2
+
+
+def test_functions_of_the_same_text_are_one_curve():
+    script = "from baselines.common.python_config import describe\n{}f = lambda x: x"
+    found = []
+    for line in ("", "\n"):
+        Path("script.py").write_text(script.format(line))
+        code = "import script; print(script.describe(script.f))"
+        done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE)
+        found.append(done.stdout)
+    assert found[0] == found[1] == b"script.<lambda> in f = lambda x: x\n"
+
+
+def test_text_that_the_terminal_cannot_show_is_escaped():
+    command = [sys.executable, "-m", "baselines.run", *CARTPOLE]
+    command += ["--num_timesteps=100", "--log_path=w\u00f6rk", "--log_interval=1000"]
+    env = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, stdout=subprocess.PIPE, env=env, check=True)
+    assert b"log folder: " in done.stdout and rb"w\xf6rk" in done.stdout
+    words = [sys.executable, "-m", "baselines.runs", "w\u00f6rk"]
+    done = subprocess.run(words, stdout=subprocess.PIPE, env=env, check=True)
+    assert rb"w\xf6rk" in done.stdout and rb"\u2013" in done.stdout
 
 
 def test_runs_from_python_with_other_functions_are_different_curves():

@@ -1,5 +1,7 @@
 """The ``config.json`` of a run that was started from Python."""
 
+import contextlib
+import inspect
 import os
 
 import gymnasium as gym
@@ -56,7 +58,7 @@ def config_of_call(run, resumed=None) -> dict:
     described = {k: describe(v) for k, v in given.items() if k not in left_out}
     for name in described:
         if name in declared and check_schedule in declared[name].markers:
-            described[name] += describe_schedule(given[name])
+            described[name] = describe_schedule(given[name])
     if spec is not None and (differences := describe_differences(spec)):
         described["env_kwargs"] = differences
     if spec is not None and (rewards := describe_reward_wrappers(spec)):
@@ -108,14 +110,20 @@ def describe(value) -> str:
     """Returns a short text for a value: itself, or its name, or that of its class."""
     if is_json(value):
         return shortened(str(value))
-    named = value if hasattr(value, "__qualname__") else type(value)
-    name = f"{named.__module__}.{named.__qualname__}"
+    name = name_of(value)
     if hasattr(value, "__code__") and "<" in name:  # Others may have the same name.
-        name += f" (line {value.__code__.co_firstlineno})"
-    return name
+        with contextlib.suppress(OSError):  # typed into an interpreter
+            name += f" in {' '.join(inspect.getsource(value).split())}"
+    return shortened(name)
 
 
 def describe_schedule(function) -> str:
-    """Returns text about the values of a schedule, as functions may share a name."""
-    first, halfway = float(function(0.0)), float(function(0.5))
-    return f": {first:g} at first, {halfway:g} halfway"
+    """Returns the name of a schedule and its values, as others may share the name."""
+    values = ", ".join(f"{float(function(done)):g}" for done in (0, 0.25, 0.5, 0.75))
+    return f"{name_of(function)}: {values} at 0, 25, 50 and 75 % of training"
+
+
+def name_of(value) -> str:
+    """Returns the name of a function or class, or that of the class of an object."""
+    named = value if hasattr(value, "__qualname__") else type(value)
+    return f"{named.__module__}.{named.__qualname__}"
