@@ -230,7 +230,8 @@ def draw_curve(axis, label, seeds, scale, band, **style) -> None:
         for xs, raw, smoothed in seeds:
             if not np.array_equal(raw, smoothed):
                 axis.plot(xs / scale, raw, lw=0.5, alpha=0.3, color=style["color"])
-            axis.plot(xs / scale, smoothed, label=label, **style)
+            marker = "o" if len(xs) == 1 else None  # A line of one point is invisible.
+            axis.plot(xs / scale, smoothed, label=label, marker=marker, **style)
             label = None
         return
     grid = np.linspace(first, last, 500)
@@ -239,7 +240,8 @@ def draw_curve(axis, label, seeds, scale, band, **style) -> None:
         mean, (low, high) = np.mean(ys, axis=0), find_band(ys, band)
     label = f"{label} ({len(seeds)} runs, {BANDS[band]})"
     axis.fill_between(grid / scale, low, high, color=style["color"], alpha=0.2, lw=0)
-    axis.plot(grid / scale, mean, label=label, **style)
+    marker = "o" if first == last else None
+    axis.plot(grid / scale, mean, label=label, marker=marker, **style)
 
 
 def common_range(seeds) -> tuple:

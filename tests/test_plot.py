@@ -135,6 +135,11 @@ def test_runs_that_may_differ_in_more_than_their_seeds_are_warned_of(capsys):
     write_log(Path("logs/b"), [1.0], seed=1, versions={"commit": "abcdefgh"})
     plot(["logs"], "curve.png")
     assert not capsys.readouterr().err
+    write_log(Path("logs/b"), [1.0], env="Pong-v5")
+    plot(["both=logs"], "curve.png")
+    assert "2 runs are one curve, both, but in Pong and Pong-v5" in (
+        capsys.readouterr().err
+    )
 
 
 @pytest.mark.parametrize(
@@ -180,6 +185,14 @@ def test_label_names_a_curve_and_joins_runs():
     figure = plot(logs, "curve.png", title="Mine")
     assert labels(figure) == expected
     assert figure.get_suptitle() == "Mine"
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_curves_of_one_point_are_visible(count):
+    for seed in range(count):
+        write_log(Path(f"logs/{seed}"), [5.0], seed=seed)
+    (line,) = plot(["logs"], "curve.png").axes[0].lines
+    assert line.get_marker() == "o"
 
 
 def test_each_x_has_a_panel():

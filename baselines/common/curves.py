@@ -66,8 +66,7 @@ def find_curves(logs, y=None):
     curves, env = group_curves(drawn or found)
     chosen = {label for label, _ in found}
     for label, results in curves.items():
-        if label not in chosen:
-            warn_of_others(label, results)
+        warn_of_others(label, results, label in chosen)
     return curves, env
 
 
@@ -93,13 +92,21 @@ def group_curves(found):
     return curves, envs.pop() if len(envs) == 1 else None
 
 
-def warn_of_others(label, results) -> None:
-    """Warns if runs of one curve may differ in more than their seeds."""
+def warn_of_others(label, results, chosen) -> None:
+    """Warns if runs of one curve may differ in more than their seeds.
+
+    Those whose label was ``chosen`` may, but not in their environment.
+    """
+    envs = {settings_of(result)["env"] for result in results} - {None}
     configs = [x.metadata for x in results if "arguments" in (x.metadata or {})]
     seeds = [config["arguments"].get("seed") for config in configs]
     repeated = [seed for seed in set(seeds) - {None} if seeds.count(seed) > 1]
     commits = list(map(commits_of, results))
-    if repeated:
+    if len(envs) > 1:
+        why = f"in {' and '.join(sorted(envs))}"
+    elif chosen:
+        return
+    elif repeated:
         why = f"several have seed {repeated[0]}"
     elif names := sorted(
         name
