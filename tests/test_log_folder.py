@@ -110,8 +110,10 @@ def test_second_run_of_a_log_is_refused_unless_it_replaces_the_first():
         notes = Path("log/checkpoints/notes.txt")
         notes.write_text("mine")
         before, given["total_timesteps"] = contents("log"), 50
-        with pytest.raises(UserFileError, match="log has a run already"):
+        with pytest.raises(UserFileError, match="log has a run already") as error:
             learn(**given)
+        call = f"learn(..., resume={str(Path('log').resolve())!r})"
+        assert f"continue it with {call}, " in str(error.value)
         assert contents("log") == before
         learn(**given, overwrite=True)
         assert len(old) == 3 and not any(path.exists() for path in old)

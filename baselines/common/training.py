@@ -223,7 +223,8 @@ class Run:
         logger.current.describe(lambda: config_of_call(self, folder))
         logger.log(f"resuming {folder} at {self.num_timesteps} of {total} agent steps")
         if self.is_last:
-            logger.log("It is finished; a larger --num_timesteps trains it longer.")
+            name = "--num_timesteps" if logger.get_config() else "total_timesteps"
+            logger.log(f"It is finished; a larger {name} trains it longer.")
         if total != old_total:
             logger.log(
                 f"It was meant to have {old_total}. Schedules now span {total}: "

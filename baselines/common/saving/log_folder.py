@@ -183,9 +183,13 @@ def check_unused(folder) -> None:
     folder = os.path.expanduser(folder)
     if files := find_earlier_files(folder):
         named = ", ".join(os.path.relpath(path, folder) for path in files[:2])
-        resume = f"continue it with {shlex.quote(f'--resume={folder}')}, "
-        if not is_config(os.path.join(folder, "config.json")):
-            resume = ""  # It is another program's.
+        path = os.path.join(folder, "config.json")
+        resume = ""  # It may be another program's.
+        if is_config(path):
+            call = shlex.quote(f"--resume={folder}")
+            if read_json(path).get("command") is None:  # It was started from Python.
+                call = f"learn(..., resume={folder!r})"
+            resume = f"continue it with {call}, "
         raise UserFileError(
             f"{folder} has a run already ({named}{', ...' if files[2:] else ''}): "
             f"{resume}replace it with --overwrite (in Python, learn(overwrite=True), "
