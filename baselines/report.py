@@ -250,7 +250,8 @@ def show_pictures(pictures) -> str:
 
 def show_settings(config) -> list:
     """Returns the HTML of a run's settings, those of its command line first."""
-    settings = {**config.get("arguments", {}), **config.get("settings", {})}
+    names = "arguments", "settings", "described"
+    settings = {k: v for name in names for k, v in config.get(name, {}).items()}
     settings.pop("total_timesteps", None)  # the same as num_timesteps
     named = re.findall(r"(?<!\S)'?--(\w+)", config.get("command") or "")
     given = [(name, value) for name, value in settings.items() if name in named]
