@@ -80,7 +80,7 @@ def numbers(learn):
     [
         ("num_env=1e9", [], ["1,000,000,000 environments needs 10 TB", "24 GB left"]),
         ("nsteps=1e9", [], ["000,000,000 s", "needs", "24 GB left", "steps"]),
-        ("timesteps_per_batch=1e9", [], ["epochs of 1,000,000,000 s", "epochs or steps"]),
+        ("timesteps_per_batch=1e9", [], ["of 1,000,000,000 samples", "epochs or s"]),
         ("timesteps_per_batch=1e7", [], ["00,000 steps in", "give a smaller rollout"]),
         ("buffer_size=1e12", [], ["a replay memory of 1,000,000,000,00", "24 GB"]),
         ("batch_size=1e9", [], ["a batch of 1,000,000,000 transitions", "24 GB left"]),
