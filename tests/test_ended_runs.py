@@ -13,7 +13,7 @@ from toy_envs import FailingEnv
 
 from baselines import a2c, logger, run
 from baselines.common import mpi
-from baselines.common.errors import UserFileError
+from baselines.common.errors import UserFileError, UserValueError
 from baselines.common.saving.checkpoints import list_manifests
 from baselines.common.tables import read_table
 from baselines.common.vec_env import DummyVecEnv
@@ -206,20 +206,40 @@ def test_a_call_from_python_is_told_how_to_continue(monkeypatch):
     assert steps == 2
     folder = repr(str(Path("log").resolve()))
     assert call == f"learn(..., resume={folder})"
-    monkeypatch.setattr(logger, "current", logger.Logger(None, ["stdout"]))
     env = DummyVecEnv([lambda: FailingEnv("nowhere")])
     a2c.learn(env, "mlp", **settings, resume="log")
+    monkeypatch.setattr(logger, "current", logger.Logger(None, ["stdout"]))
+    a2c.learn(env, "mlp", **settings | {"total_timesteps": 11}, resume="log")
     assert len(list_manifests("log/checkpoints")) == 2
-    assert list(read_table("log/progress.csv").total_timesteps) == [1, 10]
+    assert list(read_table("log/progress.csv").total_timesteps) == [1, 10, 11]
     assert logger.get_dir() is None
     os.mkdir("empty")
     logger.configure("other")  # which does not matter
     a2c.learn(env, "mlp", **settings | {"total_timesteps": 12}, resume="log")
-    assert list(read_table("log/progress.csv").total_timesteps) == [1, 10, 12]
+    assert list(read_table("log/progress.csv").total_timesteps) == [1, 10, 11, 12]
     for folder in ("nowhere", "empty"):
         with pytest.raises(UserFileError, match=f"no run to resume in {folder}: no f"):
             a2c.learn(env, "mlp", **settings, resume=folder)
     assert not os.listdir("empty") and not os.path.exists("other")
+
+
+def test_a_run_resumed_from_python_keeps_its_log_formats(capsys):
+    def learn(steps, **given):
+        env = DummyVecEnv([lambda: FailingEnv("nowhere")])
+        settings = {"nsteps": 1, "log_interval": 1, "checkpoint_interval": 1}
+        a2c.learn(env, "mlp", total_timesteps=steps, **settings, **given)
+
+    with logger.scoped_configure("log", ["json"]):
+        learn(3)
+    logger.configure("other", ["stdout"])
+    learn(6, resume="log")
+    assert list(logger.read_json("log/progress.json").total_timesteps) == [*range(1, 7)]
+    assert sorted(os.listdir("log")) == ["checkpoints", "config.json", "progress.json"]
+    assert not capsys.readouterr().out
+    config = Path("log/config.json")
+    config.write_text(config.read_text().replace('"json"', '"mine:Format"'))
+    with pytest.raises(UserValueError, match="logged by mine:Format, which is code"):
+        learn(9, resume="log")
 
 
 @pytest.mark.parametrize(

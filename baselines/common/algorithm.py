@@ -12,6 +12,7 @@ from gymnasium import spaces
 from baselines import logger
 from baselines.common.arguments import run_arguments
 from baselines.common.checked_arguments import check_arguments
+from baselines.common.config import check_formats, read_config
 from baselines.common.declarations import (
     Argument,
     declared_arguments,
@@ -20,6 +21,7 @@ from baselines.common.declarations import (
 from baselines.common.errors import UserTypeError
 from baselines.common.precision import choose_precision, computing_in
 from baselines.common.saving.checkpoints import find_run_folder
+from baselines.common.settings import OWN
 from baselines.common.training import Run
 
 BY_POSITION = "env", "network"  # All other arguments are keywords.
@@ -137,19 +139,30 @@ def preset(base: Learn[Own, Model], **settings) -> Learn[Own, Model]:
     )
 
 
+@contextlib.contextmanager
 def logging_to(resumed):
-    """Returns a context in which a resumed run logs to its folder.
+    """Lets a resumed run log to its folder inside a ``with`` block.
+
+    If the caller has configured that folder, it is in the caller's formats, otherwise
+    in those of the run.
 
     Args:
-        resumed: its log folder, or None.
+        resumed: the folder, or None.
     """
-    configured = logger.get_dir()
     if resumed is None:
-        return contextlib.nullcontext()
-    folder = find_run_folder(resumed)
-    if configured and os.path.realpath(configured) == os.path.realpath(folder):
-        return contextlib.nullcontext()  # with the caller's log formats
-    return logger.scoped_configure(folder)
+        yield
+        return
+    folder, current = find_run_folder(resumed), logger.current
+    configured = current.folder and os.path.realpath(current.folder)
+    if configured != os.path.realpath(folder):
+        formats = read_config(folder, OWN)["log_formats"]
+        check_formats(folder, formats)
+        with logger.scoped_configure(folder, formats):
+            yield
+        return
+    if current.outputs is not None:  # of a run that has ended
+        logger.configure(folder, current.formats)
+    yield
 
 
 def by_name(positional, keywords) -> dict:

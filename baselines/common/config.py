@@ -156,6 +156,23 @@ def check_config(config, own) -> None:
         raise UserValueError(f"command is not a valid command line ({error})") from None
 
 
+def check_formats(folder, formats) -> None:
+    """Raises UserValueError for foreign log formats that are not named again.
+
+    Args:
+        folder: the log folder.
+        formats: the formats that it was written in.
+    """
+    chosen = os.environ.get("OPENAI_LOG_FORMAT", "").split(",")
+    named = [name.strip() for name in chosen]
+    for name in formats:
+        if ":" in str(name) and name not in named:
+            raise UserValueError(
+                f"{folder} was logged by {name}, which is code outside this package; "
+                f"to have it imported, set OPENAI_LOG_FORMAT={shlex.quote(name)}"
+            )
+
+
 def foreign_code(config, names=CODE) -> list:
     """Returns the flags with which a command names code outside this package again.
 

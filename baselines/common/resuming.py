@@ -13,6 +13,7 @@ from baselines.common.arguments import ReadPath, WrittenPath
 from baselines.common.config import (
     absolute,
     add_start,
+    check_formats,
     command_line,
     foreign_code,
     is_foreign,
@@ -179,20 +180,3 @@ def path_to_write(name, stored, again):
     flag = shlex.quote(f"--{name}={path}")
     print(printable(f"nothing will be written to {path} without {flag}"))
     return None
-
-
-def check_formats(folder, formats) -> None:
-    """Raises UserValueError for foreign log formats that are not named again.
-
-    Args:
-        folder: the log folder.
-        formats: the formats that it was written in.
-    """
-    chosen = os.environ.get("OPENAI_LOG_FORMAT", "").split(",")
-    named = [name.strip() for name in chosen]
-    for name in formats:
-        if ":" in str(name) and name not in named:
-            raise UserValueError(
-                f"{folder} was logged by {name}, which is code outside this package; "
-                f"to have it imported, set OPENAI_LOG_FORMAT={shlex.quote(name)}"
-            )

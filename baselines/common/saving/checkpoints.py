@@ -219,10 +219,7 @@ class Checkpoints:
         for file, (part, number) in needed.items():
             path = os.path.join(os.path.dirname(manifest_path), file)
             part.set_segment(number, load_tensors(path)[0])
-            # In another folder they have to be written again.
-            here = self.folder and os.path.realpath(self.folder)
-            if os.path.realpath(os.path.dirname(manifest_path)) == here:
-                self.written[file] = named[file]
+            self.written[file] = named[file]
 
     def _check_segments(self, manifest_path):
         """Raises UserValueError for a damaged segment, or an unknown part or rank."""
