@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import gymnasium as gym
@@ -27,6 +28,7 @@ from baselines.common.envs import make_env, make_vec_env
 from baselines.common.errors import UserTypeError, UserValueError
 from baselines.common.loading import find_env, rendered
 from baselines.common.parsing import parse
+from baselines.common.python_config import describe, describe_schedule
 from baselines.common.saving.checkpoints import list_manifests
 from baselines.common.saving.tensors import load_tensors, save_tensors
 from baselines.play import play
@@ -512,20 +514,42 @@ def test_config_of_a_run_from_python_names_what_is_not_json():
         learn(**common, lr=math.sqrt, callback=lambda *_: False)
     found = json.loads(Path("log/config.json").read_text())
     kwargs = {"sutton_barto_reward": "True"}
-    lr = "math.sqrt: 0, 0.5, 0.707107, 0.866025 at 0, 25, 50 and 75 % of training"
+    lr = "math.sqrt: 0, 0.5, 0.707107, 0.866025 at 0, 25, 50 and 75 %"
     assert found["described"] == {"lr": lr, "env_kwargs": kwargs}
     assert found["settings"]["num_layers"] == 2
 
 
-def test_functions_of_the_same_text_are_one_curve():
-    script = "from baselines.common.python_config import describe\n{}f = lambda x: x"
-    found = []
-    for line in ("", "\n"):
-        Path("script.py").write_text(script.format(line))
-        code = "import script; print(script.describe(script.f))"
-        done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE)
-        found.append(done.stdout)
-    assert found[0] == found[1] == b"script.<lambda> in f = lambda x: x\n"
+def test_functions_are_described_by_what_they_do_not_by_where_they_stand():
+    def times(factor):
+        return lambda x: factor * x if x in {"a", 1.5, 2} else (lambda y: y)(x)
+
+    half, same = lambda x: x / 2, lambda x: x
+    again = [lambda x: x / 2]
+    assert describe(half) == describe(again[0]) != describe(same)
+    assert describe(times(2)) == describe(times(2)) != describe(times(3))
+    assert describe(partial(round, ndigits=2)) == "builtins.round with ndigits=2"
+    code = "from baselines.common.python_config import describe; print(describe({}))"
+    code = code.format("lambda x: x in {'a', 'b', 'c'}")
+    words = [sys.executable, "-c", code]
+    first, second = (subprocess.check_output(words, text=True) for _ in range(2))
+    assert first == second and first.startswith("__main__.<lambda> (code ")
+
+
+@pytest.mark.parametrize("lr", [lambda done: None, lambda done: 1 / (0.75 - done)])
+def test_a_schedule_that_fails_is_described_by_its_name(lr):
+    text = describe_schedule("lr", lr)
+    assert "<lambda> (code " in text and "%" not in text
+
+
+@pytest.mark.parametrize(
+    ("lr", "text"),
+    [
+        (math.sqrt, "math.sqrt: 0, 0.5, 0.707107, 0.866025 at 0, 25, 50 and 75 %"),
+        (lambda done: 1e-3, "): 0.001, 0.001, 0.001, 0.001 at 0, 25, 50 and 75 %"),
+    ],
+)
+def test_schedules_are_described_by_their_values(lr, text):
+    assert text in describe_schedule("lr", lr)
 
 
 def test_text_that_the_terminal_cannot_show_is_escaped():

@@ -1,8 +1,9 @@
 """The ``config.json`` of a run that was started from Python."""
 
 import contextlib
-import inspect
-import os
+import functools
+import types
+import zlib
 
 import gymnasium as gym
 
@@ -11,7 +12,7 @@ from baselines.common.checked_arguments import is_json
 from baselines.common.config import add_start, make_config, read_config
 from baselines.common.envs.registry import find_env_type
 from baselines.common.errors import shortened
-from baselines.common.schedules import check_schedule
+from baselines.common.schedules import check_schedule, make_schedule
 from baselines.common.settings import OWN, Settings
 
 # Gymnasium's wrappers after which a policy sees and does the same
@@ -34,7 +35,7 @@ def config_of_call(run, resumed=None) -> dict:
         run: the ``Run`` of that call.
         resumed: log folder of the run that it resumes, or None.
     """
-    if resumed and os.path.isfile(os.path.join(resumed, "config.json")):
+    if resumed:
         config = read_config(resumed, OWN)
         add_start(config, None, run.total_timesteps)
         return config
@@ -55,10 +56,13 @@ def config_of_call(run, resumed=None) -> dict:
     left_out = {"env", "eval_env", "seed", "resume"}
     settings.learn_arguments = {k: v for k, v in plain.items() if k not in left_out}
     left_out |= {"callback", "on_update", *plain}
-    described = {k: describe(v) for k, v in given.items() if k not in left_out}
-    for name in described:
-        if name in declared and check_schedule in declared[name].markers:
-            described[name] = describe_schedule(given[name])
+    described = {
+        name: describe_schedule(name, value)
+        if name in declared and check_schedule in declared[name].markers
+        else describe(value)
+        for name, value in given.items()
+        if name not in left_out
+    }
     if spec is not None and (differences := describe_differences(spec)):
         described["env_kwargs"] = differences
     if spec is not None and (rewards := describe_reward_wrappers(spec)):
@@ -110,20 +114,52 @@ def describe(value) -> str:
     """Returns a short text for a value: itself, or its name, or that of its class."""
     if is_json(value):
         return shortened(str(value))
-    name = name_of(value)
-    if hasattr(value, "__code__") and "<" in name:  # Others may have the same name.
-        with contextlib.suppress(OSError):  # typed into an interpreter
-            name += f" in {' '.join(inspect.getsource(value).split())}"
-    return shortened(name)
-
-
-def describe_schedule(function) -> str:
-    """Returns the name of a schedule and its values, as others may share the name."""
-    values = ", ".join(f"{float(function(done)):g}" for done in (0, 0.25, 0.5, 0.75))
-    return f"{name_of(function)}: {values} at 0, 25, 50 and 75 % of training"
+    if isinstance(value, functools.partial):
+        given = [describe(x) for x in value.args]
+        given += [f"{name}={describe(x)}" for name, x in value.keywords.items()]
+        return shortened(f"{describe(value.func)} with {', '.join(given)}")
+    code = getattr(value, "__code__", None)
+    if code is None or "<" not in value.__qualname__:
+        return name_of(value)
+    # Others may have the same name.
+    known = []
+    for cell in value.__closure__ or ():
+        with contextlib.suppress(ValueError):  # It may be empty yet.
+            x = cell.cell_contents
+            known.append(str(x) if is_json(x) else name_of(x))
+    checksum = zlib.crc32(repr((text_of_code(code), known)).encode())
+    return f"{name_of(value)} (code {checksum:08x})"
 
 
 def name_of(value) -> str:
     """Returns the name of a function or class, or that of the class of an object."""
     named = value if hasattr(value, "__qualname__") else type(value)
     return f"{named.__module__}.{named.__qualname__}"
+
+
+def text_of_code(code) -> str:
+    """Returns what a code object does, wherever it stands, as text."""
+    constants = []
+    for value in code.co_consts:
+        if isinstance(value, types.CodeType):
+            constants.append(text_of_code(value))
+        elif isinstance(value, frozenset):  # whose order differs between processes
+            constants.append(str(sorted(map(repr, value))))
+        else:
+            constants.append(repr(value))
+    return f"{code.co_code.hex()} {code.co_names} {constants}"
+
+
+def describe_schedule(name, function) -> str:
+    """Returns the text of a schedule, with some values, as others may share its name.
+
+    Args:
+        name: of the argument.
+        function: from the fraction of training that is done to a number.
+    """
+    schedule = make_schedule(function, name=name)
+    try:
+        values = [f"{schedule(done):g}" for done in (0.0, 0.25, 0.5, 0.75)]
+    except Exception:  # It is raised where training asks for that value.
+        return describe(function)
+    return f"{describe(function)}: {', '.join(values)} at 0, 25, 50 and 75 %"
