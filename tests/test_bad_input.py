@@ -80,6 +80,12 @@ class GrowingActions(Broken):
         return super().reset(seed=seed)
 
 
+class UnpacksItsOwn(Broken):
+    def step(self, action):
+        x, y, z, vx, vy = (1, 2, 3, 4)
+        return x + y + z + vx + vy
+
+
 IMAGE = spaces.Box(0, 255, (8, 8, 1), np.uint8)
 FLOAT_IMAGE = np.zeros((8, 8, 1))
 NUMBERS = np.arange(99, dtype=np.float32)
@@ -197,6 +203,14 @@ def test_environment_that_breaks_the_contract(kind):
         env = as_vec_env(make(), seed=0)
         env.reset()
         env.step([0])
+
+
+def test_an_environment_that_unpacks_too_few_values_itself_keeps_its_error():
+    env = as_vec_env(gym.wrappers.TimeLimit(UnpacksItsOwn(), 9), seed=0)
+    env.reset()
+    with pytest.raises(ValueError, match="expected 5, got 4") as error:
+        env.step([0])
+    assert not isinstance(error.value, UserError)
 
 
 @pytest.mark.parametrize("kind", ["vector of rewards", "shape that would spread"])

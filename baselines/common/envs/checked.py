@@ -1,6 +1,7 @@
 """Checks of what an environment returns, before anything is learned from it."""
 
 import reprlib
+import traceback
 
 import gymnasium as gym
 import numpy as np
@@ -70,8 +71,8 @@ class CheckedEnv(gym.Wrapper):
     def step(self, action):
         try:
             result = self.env.step(action)
-        except ValueError as error:  # of a wrapper, such as TimeLimit
-            if "values to unpack (expected 5" not in str(error):
+        except ValueError as error:
+            if not is_of_old_step(error):
                 raise
             raise self.error(
                 UserTypeError,
@@ -138,6 +139,13 @@ class CheckedEnv(gym.Wrapper):
         """Returns an exception of class ``kind`` with the problem and the step."""
         when = f" (step {self.num_steps} of an episode)" if self.num_steps else ""
         return kind(f"environment {self.name} cannot be used: {what}{when}")
+
+
+def is_of_old_step(error) -> bool:
+    """Whether a Gymnasium wrapper, such as TimeLimit, did not get five values."""
+    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+    in_gymnasium = str(frame.f_globals.get("__name__")).startswith("gymnasium.")
+    return in_gymnasium and "values to unpack (expected 5" in str(error)
 
 
 def to_number(value):
