@@ -200,18 +200,17 @@ def is_resumable(env) -> bool:
 
     The environment needs a ``numpy.random.Generator``. Each wrapper needs ``get_state``
     unless it has no state, like those that only change observations, actions or
-    rewards; other wrappers without state need a true attribute ``stateless``. No
-    wrapper may be one of ``LASTING``, which a replay does not restore.
+    rewards; other wrappers without state need a true attribute ``stateless``. Below the
+    Recorder, no wrapper may be one of ``LASTING``, which a replay does not restore.
     """
-    if has_wrapper(env, LASTING):
-        return False
     pure = gym.ObservationWrapper, gym.ActionWrapper, gym.RewardWrapper
     while not isinstance(env, Recorder):
         known = hasattr(env, "get_state") or getattr(env, "stateless", False)
-        if not (known or isinstance(env, pure)):
+        is_pure = isinstance(env, pure) and not isinstance(env, LASTING)
+        if not (known or is_pure):
             return False
         env = env.env
-    return has_generator(env)
+    return has_generator(env) and not has_wrapper(env, LASTING)
 
 
 def stateful_wrappers(env) -> list:
