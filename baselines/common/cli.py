@@ -4,6 +4,7 @@ import argparse
 import ast
 import contextlib
 import inspect
+import io
 import math
 import os
 import re
@@ -114,12 +115,10 @@ def one_line_errors():
     instead. Python's warnings are held back until the block ends or a run begins; they
     are dropped where such a line is printed.
     """
-    if hasattr(sys.stdout, "reconfigure"):
-        sys.stdout.reconfigure(errors="backslashreplace")  # as that of stderr
     try:
         if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # as during imports
             signal.signal(signal.SIGINT, signal.default_int_handler)
-        with held_warnings():
+        with held_warnings(), escaped_output():
             yield
     except UserError as error:
         if os.environ.get(TRACEBACK):
@@ -135,6 +134,21 @@ def one_line_errors():
         if text is None or os.environ.get(TRACEBACK):
             raise
         mpi.end(1, f"{text.rstrip()}\n({TRACEBACK}=1 shows all of the traceback)")
+
+
+@contextlib.contextmanager
+def escaped_output():
+    """Lets ``print`` escape what standard output cannot encode, as on stderr."""
+    stream = sys.stdout
+    wrapper = isinstance(stream, io.TextIOWrapper) and not stream.closed
+    strict = wrapper and stream.errors == "strict"
+    if strict:
+        stream.reconfigure(errors="backslashreplace")
+    try:
+        yield
+    finally:
+        if strict and not stream.closed:
+            stream.reconfigure(errors="strict")
 
 
 def command(fn, argv=None):

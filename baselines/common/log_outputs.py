@@ -88,10 +88,12 @@ class TerminalOutput(TableOutput):
         return sys.stdout  # which may be replaced while a live line is shown
 
     def write_text(self, text):
-        encoding = getattr(self.file, "encoding", None) or "utf-8"
-        text = text.encode(encoding, "backslashreplace").decode(encoding)
         try:
-            self.file.write(text + "\n")
+            try:
+                self.file.write(text + "\n")
+            except UnicodeEncodeError as error:
+                encoded = text.encode(error.encoding, "backslashreplace")
+                self.file.write(encoded.decode(error.encoding) + "\n")
             self.file.flush()
         except OSError:
             # The reader of stdout is gone, but the run continues. Without the redirect,
