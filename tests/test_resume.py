@@ -23,9 +23,10 @@ from baselines import a2c, logger, run
 from baselines.bench import Monitor
 from baselines.common.envs import make_env, make_vec_env
 from baselines.common.envs.recorder import Recorder, get_env_state, set_env_state
-from baselines.common.errors import UserError, UserFileError, UserValueError
+from baselines.common.errors import UserError, UserValueError
 from baselines.common.saving.checkpoints import list_manifests
 from baselines.common.saving.tensors import load_tensors
+from baselines.common.tables import read_table
 from baselines.common.vec_env import DummyVecEnv, SubprocVecEnv, VecFrameStack
 
 CARTPOLE = "--alg=a2c --env=CartPole-v1 --num_env=3 --num_timesteps=3000 --seed=1 "
@@ -201,26 +202,6 @@ def test_segments_of_a_replay_memory_stay_while_a_manifest_names_them(monkeypatc
     assert segments_in("cut") == named[0] | named[1]
 
 
-def test_memory_is_written_again_where_a_run_is_resumed_in_another_folder(
-    monkeypatch,
-):
-    monkeypatch.setattr("baselines.common.replay_buffer.SEGMENT_SIZE", 50)
-    settings = dict(network="mlp", seed=0, buffer_size=300, learning_starts=100)
-    for folder, steps, resume in (
-        ("old", 400, None),
-        ("new", 800, "old"),
-        (None, 900, "new"),
-    ):
-        with logger.scoped_configure(folder, []):  # A log could not go on elsewhere.
-            import_learn("dqn")(
-                env=gym.make("CartPole-v1"),
-                total_timesteps=steps,
-                resume=resume,
-                **settings,
-            )
-    assert len(segments_in("new")) >= 300 // 50
-
-
 def learn_in(folder, steps, **given):
     with logger.scoped_configure(folder, ["csv"]):
         env, learn = gym.make("CartPole-v1"), import_learn("a2c")
@@ -228,14 +209,15 @@ def learn_in(folder, steps, **given):
 
 
 @pytest.mark.parametrize("checkpoints", [True, False])
-def test_resuming_in_the_folder_of_another_run_is_refused(checkpoints):
+def test_a_run_is_resumed_in_its_own_folder_whatever_is_configured(checkpoints):
     learn_in("a", 20)
     learn_in("b", 40)
     if not checkpoints:
         shutil.rmtree("a/checkpoints")
     files = {x: x.read_bytes() for x in Path("b").rglob("*") if x.is_file()}
-    with pytest.raises(UserFileError, match="/b has a run already"):
-        learn_in("b", 60, resume="a")
+    learn_in("b", 60, resume="a")
+    rows = [5, 20, 60] if checkpoints else [5, 60]
+    assert list(read_table("a/progress.csv").total_timesteps) == rows
     assert {x: x.read_bytes() for x in Path("b").rglob("*") if x.is_file()} == files
 
 
@@ -770,6 +752,18 @@ def test_unresumable_vector_env_trains_without_checkpoints(tmp_path):
     assert not os.path.exists("log/checkpoints")
 
 
+class SavedStatistics(gym.wrappers.NormalizeReward):
+    def get_state(self):
+        return {}
+
+
+@pytest.mark.parametrize("above", [False, True])
+def test_statistics_are_saved_by_a_wrapper_above_the_recorder(monkeypatch, above):
+    monkeypatch.setattr(SavedStatistics, "above_recorder", above, raising=False)
+    env = DummyVecEnv([lambda: SavedStatistics(gym.make("Pendulum-v1"))])
+    assert env.resumable == above
+
+
 @pytest.mark.parametrize("kind", ["NormalizeObservation", "NormalizeReward"])
 @pytest.mark.parametrize("in_workers", [False, True])
 def test_statistics_that_a_replay_does_not_restore_are_refused(kind, in_workers):
@@ -786,7 +780,7 @@ def test_statistics_that_a_replay_does_not_restore_are_refused(kind, in_workers)
         train()
     text = Path("log/log.txt").read_text()
     assert "no checkpoints are written" in text
-    assert "NormalizeReward (use normalize_observations=True" in text
+    assert "is Gymnasium's NormalizeObservation or NormalizeReward" in text
     assert not os.path.exists("log/checkpoints")
 
 

@@ -6,10 +6,8 @@ import os
 import sys
 from collections import defaultdict
 
-import numpy as np
-
 from baselines.common import mpi
-from baselines.common.errors import UserTypeError
+from baselines.common.errors import UserTypeError, shown
 from baselines.common.held_warnings import show_warnings
 from baselines.common.log_outputs import find_output
 from baselines.common.saving.files import going_on, replace_file, writing
@@ -111,16 +109,13 @@ class Logger:
             raise
         self.claimed = True
 
-    def continue_run(self, folder):
-        """Locks the log folder against other runs until ``end_run``.
-
-        Args:
-            folder: that folder, of the run which is resumed.
+    def continue_run(self):
+        """Locks the folder of a run that is resumed against others until ``end_run``.
 
         Raises:
             UserFileError: if another run is writing to it.
         """
-        check_links(folder)
+        check_links(self.folder)
         self.lock()
 
     def begin_run(self, make_config, overwrite):
@@ -290,9 +285,13 @@ def plain(name, value):
     Raises:
         UserTypeError: for an array of several numbers.
     """
-    if np.size(value) != 1:
-        raise UserTypeError(
-            f"each column of a row is one number, received {np.size(value)} for {name}"
-        )
-    number = value.numpy() if hasattr(value, "numpy") else value
-    return number.item() if hasattr(number, "item") else number
+    number = value
+    if hasattr(value, "numpy") and not hasattr(value, "item"):  # as in TensorFlow
+        number = value.numpy()
+    with contextlib.suppress(ValueError, RuntimeError):  # of arrays and tensors
+        number = number.item() if hasattr(number, "item") else number
+        if not isinstance(number, (list, tuple)):
+            return number
+    raise UserTypeError(
+        f"each column of a row is one number, received {shown(value)} for {name}"
+    )

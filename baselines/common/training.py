@@ -41,9 +41,8 @@ from baselines.common.vec_env.vec_env import is_resumable
 
 NOT_RESUMABLE = (
     "a run in these environments cannot be resumed: their VecEnv or a wrapper has no "
-    "get_state(), or is Gymnasium's NormalizeObservation or NormalizeReward (use "
-    "normalize_observations=True, and VecNormalize(env, ob=False)), or their np_random "
-    "is not a numpy.random.Generator"
+    "get_state(), or is Gymnasium's NormalizeObservation or NormalizeReward, or their "
+    "np_random is not a numpy.random.Generator"
 )
 
 
@@ -206,7 +205,7 @@ class Run:
         if not all(map(is_resumable, self.envs)):
             raise UserTypeError(NOT_RESUMABLE)
         folder, total = find_run_folder(self.resume), self.total_timesteps
-        logger.current.continue_run(folder)
+        logger.current.continue_run()
         found = self.checkpoints.restore(folder, total)
         if found is None:
             interval = self.arguments.given["checkpoint_interval"]
