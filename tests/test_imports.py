@@ -131,6 +131,6 @@ def test_notes_of_an_import_are_shown_if_it_fails(
 
 
 def test_a_checkout_in_the_current_folder_does_not_hide_the_package(tmp_path):
-    (tmp_path / "baselines").mkdir()  # It is named like the package, and is none.
+    (tmp_path / "baselines").mkdir()  # Of an installation, this tests pyproject.toml.
     code = "import baselines; baselines.load"
     subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path)
