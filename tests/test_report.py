@@ -105,6 +105,12 @@ def test_page_of_a_run_says_all_about_it(trained):
     assert re.fullmatch(r"a GPU|\d+ CPU cores?", device)
 
 
+def test_functions_are_among_the_settings():
+    write_log(Path("log"), [1.0, 2.0], described={"lr": "my_module.falling"})
+    report(["log"])
+    assert ["lr", "my_module.falling"] in Page("log/report.html").rows
+
+
 def test_page_is_whole_by_itself(trained):
     _, page = trained
     assert len(pictures(page)) == 3
