@@ -147,6 +147,18 @@ def minibatch(indices, states, *batch):
     return states, *(ops.expand_dims(x, 0) for x in samples)
 
 
+def check_epochs(epochs, size, arguments) -> None:
+    """Raises UserValueError if an update's indices do not fit into memory.
+
+    Args:
+        epochs: how many an update has.
+        size: samples of each.
+        arguments: names of those to reduce.
+    """
+    what = f"an update of {epochs:,} epochs of {size:,} samples"
+    check_memory(what, 16 * epochs * size, arguments)
+
+
 class Shuffler:
     """Draws the minibatches of updates, each epoch's in a new random order.
 
@@ -155,14 +167,9 @@ class Shuffler:
         minibatches: how many an epoch has.
         epochs: how many an update has.
         seed: of the order.
-
-    Raises:
-        UserValueError: if the minibatches of an update do not fit into memory.
     """
 
     def __init__(self, size, minibatches, epochs, seed):
-        what = f"an update of {epochs:,} epochs of {size:,} samples"
-        check_memory(what, 16 * epochs * size, "number of epochs or steps")
         self.size, self.minibatches, self.epochs = size, minibatches, epochs
         # A stream of its own: the policy is given the same seed.
         self.rng = np.random.default_rng([seed, 1])

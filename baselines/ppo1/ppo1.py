@@ -7,6 +7,7 @@ from baselines.common import arguments as arg
 from baselines.common.algorithm import algorithm
 from baselines.common.errors import UserValueError
 from baselines.common.policies import Policy
+from baselines.common.runners import check_epochs
 from baselines.common.schedules import has_schedule, make_schedule
 from baselines.ppo2 import ppo2
 
@@ -61,6 +62,9 @@ def learn(
             f"{timesteps_per_actorbatch}, rounded up to a multiple of num_env "
             f"{env.num_envs}), received {optim_batchsize}"
         )
+    # Before ppo2's own check, which has other names.
+    arguments = "optim_epochs or timesteps_per_actorbatch"
+    check_epochs(optim_epochs, num_samples, arguments)
     return ppo2.learn.__wrapped__(
         run,
         env=env,

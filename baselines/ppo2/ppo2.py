@@ -14,7 +14,7 @@ from baselines.common.errors import UserValueError
 from baselines.common.optimizers import Adam
 from baselines.common.policies import Policy
 from baselines.common.returns import explained_variance, gae
-from baselines.common.runners import Runner, Shuffler, flatten, minibatch
+from baselines.common.runners import Runner, Shuffler, check_epochs, flatten, minibatch
 from baselines.common.schedules import make_schedule
 from baselines.common.updates import Step, make_update
 
@@ -147,6 +147,7 @@ def learn(
             f"{nminibatches} minibatches of an update have one sample each, whose "
             "normalised advantage is 0; give more samples or fewer minibatches"
         )
+    check_epochs(noptepochs, num_samples, "noptepochs or nsteps")
     optimizer = Adam(epsilon=adam_epsilon, global_clipnorm=max_grad_norm)
 
     def loss(indices, cliprange, *batch):

@@ -16,7 +16,7 @@ from baselines.common.algorithm import algorithm
 from baselines.common.optimizers import Adam
 from baselines.common.policies import Policy
 from baselines.common.returns import explained_variance, gae
-from baselines.common.runners import Runner, Shuffler, flatten, minibatch
+from baselines.common.runners import Runner, Shuffler, check_epochs, flatten, minibatch
 from baselines.common.trust_region import make_trust_region_update
 from baselines.common.updates import Step, make_update
 
@@ -113,6 +113,7 @@ def learn(
     if policy.initial_state is not None:  # Minibatches hold whole sequences.
         num_samples = env.num_envs
         num_minibatches = min(num_minibatches, num_samples)
+    check_epochs(vf_iters, num_samples, "vf_iters or timesteps_per_batch")
 
     def policy_loss(old_params, states, obs, masks, *batch):
         params, _ = policy(obs, states, masks)
