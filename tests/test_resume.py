@@ -202,10 +202,10 @@ def test_segments_of_a_replay_memory_stay_while_a_manifest_names_them(monkeypatc
     assert segments_in("cut") == named[0] | named[1]
 
 
-def learn_in(folder, steps, **given):
-    with logger.scoped_configure(folder, ["csv"]):
+def learn_in(folder, steps, seed=0, **given):
+    with logger.scoped_configure(folder, ["csv", "log"]):
         env, learn = gym.make("CartPole-v1"), import_learn("a2c")
-        learn(env=env, network="mlp", seed=0, total_timesteps=steps, **given)
+        learn(env=env, network="mlp", seed=seed, total_timesteps=steps, **given)
 
 
 @pytest.mark.parametrize("checkpoints", [True, False])
@@ -228,6 +228,23 @@ def test_run_that_begins_again_from_python_is_described_anew():
     config = json.loads(Path("log/config.json").read_text())
     assert config["arguments"]["num_timesteps"] == 40
     assert config["settings"]["nsteps"] == 4
+
+
+def falling(fraction):
+    return 1e-3 * (1 - fraction)
+
+
+def test_another_seed_or_function_is_not_ignored_when_resumed_from_python():
+    learn_in("log", 20, lr=falling)
+    with pytest.raises(UserValueError, match="its seed is 0, not 1; leave seed out"):
+        learn_in("log", 40, seed=1, lr=falling, resume="log")
+    with pytest.raises(UserValueError, match="its lr is a function or another object"):
+        learn_in("log", 40, lr=1e-3, resume="log")
+    learn_in("log", 40, lr=falling, resume="log")
+    assert "began with" not in Path("log/log.txt").read_text()
+    learn_in("log", 60, lr=abs, resume="log")
+    warning = "warning: lr is builtins.abs: 0, 0.25, 0.5, 0.75 at 0, 25, 50 and 75 %"
+    assert f"{warning}, but the run" in Path("log/log.txt").read_text()
 
 
 @pytest.mark.parametrize("evaluated", ["", "--eval_interval=60 --eval_episodes=2"])

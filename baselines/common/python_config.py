@@ -7,16 +7,23 @@ import zlib
 
 import gymnasium as gym
 
+from baselines import logger
 from baselines.common import cli
 from baselines.common.checked_arguments import is_json
-from baselines.common.config import add_start, make_config, read_config
+from baselines.common.config import (
+    NEVER_STORED,
+    add_start,
+    make_config,
+    read_config,
+)
 from baselines.common.envs.registry import find_env_type
-from baselines.common.errors import shortened
+from baselines.common.errors import UserValueError, shortened
 from baselines.common.schedules import check_schedule, make_schedule
 from baselines.common.settings import OWN, Settings
 
 # Gymnasium's wrappers after which a policy sees and does the same
 CHANGE_REWARDS = "ClipReward", "NormalizeReward", "TransformReward"
+NOT_STORED = NEVER_STORED | {"eval_env"}
 NEUTRAL = (
     *CHANGE_REWARDS,
     "ClipAction",
@@ -37,12 +44,11 @@ def config_of_call(run, resumed=None) -> dict:
     """
     if resumed:
         config = read_config(resumed, OWN)
+        warn_of_changes(config, run)
         add_start(config, None, run.total_timesteps)
         return config
     spec = getattr(run.env, "spec", None)
-    declared, given = run.arguments.declared, run.arguments.given
-    known = cli.of_text(declared)
-    plain = {name: x for name, x in given.items() if name in known and is_json(x)}
+    plain = plain_arguments(run.arguments)
     settings = Settings(
         alg=run.module.rpartition(".")[0].removeprefix("baselines.") or run.module,
         env=None if spec is None else spec.id,
@@ -53,9 +59,21 @@ def config_of_call(run, resumed=None) -> dict:
         num_env=run.env.num_envs,
         normalize_rewards=False,
     )
-    left_out = {"env", "eval_env", "seed", "resume"}
-    settings.learn_arguments = {k: v for k, v in plain.items() if k not in left_out}
-    left_out |= {"callback", "on_update", *plain}
+    settings.learn_arguments = {k: v for k, v in plain.items() if k not in NOT_STORED}
+    config = make_config(settings)
+    return config | {"described": describe_call(run), "update_size": run.batch_size}
+
+
+def plain_arguments(arguments) -> dict:
+    """Returns those of the ``Arguments`` of a call that are numbers, text or lists."""
+    known = cli.of_text(arguments.declared)
+    return {k: x for k, x in arguments.given.items() if k in known and is_json(x)}
+
+
+def describe_call(run) -> dict:
+    """Returns text for what else a run's call was given, by name."""
+    declared, given = run.arguments.declared, run.arguments.given
+    left_out = {*NOT_STORED, "callback", "on_update", *plain_arguments(run.arguments)}
     described = {
         name: describe_schedule(name, value)
         if name in declared and check_schedule in declared[name].markers
@@ -63,12 +81,45 @@ def config_of_call(run, resumed=None) -> dict:
         for name, value in given.items()
         if name not in left_out
     }
+    spec = getattr(run.env, "spec", None)
     if spec is not None and (differences := describe_differences(spec)):
         described["env_kwargs"] = differences
     if spec is not None and (rewards := describe_reward_wrappers(spec)):
         described["reward_wrappers"] = rewards
-    config = make_config(settings)
-    return config | {"described": described, "update_size": run.batch_size}
+    return described
+
+
+def check_seed(folder, seed) -> None:
+    """Raises UserValueError for a seed that a resumed run does not have.
+
+    Args:
+        folder: its log folder.
+        seed: of the call of ``learn()``, or None.
+    """
+    found = read_config(folder, OWN)["arguments"]["seed"]
+    if seed not in (None, found):
+        raise UserValueError(
+            f"cannot resume {folder}: its seed is {found}, not {seed}; leave seed out"
+        )
+
+
+def warn_of_changes(config, run) -> None:
+    """Warns of functions and wrappers that are not those that a run began with.
+
+    Args:
+        config: the ``config.json`` of the run that is resumed.
+        run: the ``Run`` that resumes it.
+    """
+    before = config["settings"] | config.get("described", {})
+    described, declared = describe_call(run), run.arguments.declared
+    for name in sorted({*described, "env_kwargs", "reward_wrappers"}):
+        if name in declared and declared[name].may_change:
+            continue
+        if before.get(name) != described.get(name):
+            logger.warn(
+                f"{name} is {described.get(name)}, but the run that is resumed began "
+                f"with {before.get(name)}"
+            )
 
 
 def describe_kwargs(spec) -> dict:

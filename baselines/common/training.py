@@ -21,7 +21,7 @@ from baselines.common.errors import (
 from baselines.common.evaluation import make_evaluation
 from baselines.common.misc_util import make_seed
 from baselines.common.model import check_separate
-from baselines.common.python_config import config_of_call
+from baselines.common.python_config import check_seed, config_of_call
 from baselines.common.run_folder import check_may_begin_again
 from baselines.common.run_warnings import find_warnings
 from baselines.common.saving.checkpoints import (
@@ -205,6 +205,7 @@ class Run:
         if not all(map(is_resumable, self.envs)):
             raise UserTypeError(NOT_RESUMABLE)
         folder, total = find_run_folder(self.resume), self.total_timesteps
+        check_seed(folder, self.arguments.given["seed"])
         logger.current.continue_run()
         found = self.checkpoints.restore(folder, total)
         if found is None:

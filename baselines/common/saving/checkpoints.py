@@ -233,10 +233,11 @@ class Checkpoints:
 
     def _check_description(self, path, found):
         for key, expected in self.description.items():
-            if found.get(key) != expected:
+            value = found.get(key, "a function or another object")
+            if value != expected:
                 raise UserValueError(
                     f"cannot resume from {path}: its {key} is "
-                    f"{first_line(found.get(key)):.200}, this run's is {expected}"
+                    f"{first_line(value):.200}, this run's is {expected}"
                 )
 
 
