@@ -1,5 +1,6 @@
 """What signatures declare: types, ranges, meanings, parts; and how it is checked."""
 
+import math
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -115,6 +116,14 @@ def test_schedules_of_the_user_return_numbers(result):
     with pytest.raises(UserValueError, match="lr has to return a number .* for 0.8, "):
         a2c.learn(**arguments, lr=lambda progress: result)
     assert make_schedule(lambda progress: np.float32(progress))(0.25) == 0.25
+    assert make_schedule(math.sqrt)(0.25) == 0.5
+    assert make_schedule(min)((0.5, 1)) == 0.5  # It has no signature to check.
+
+
+def test_schedules_of_the_user_take_one_number():
+    for function in (lambda: 1.0, lambda progress, step: 1.0):
+        with pytest.raises(UserValueError, match="lr has to be a function of one numb"):
+            make_schedule(function, name="lr")
 
 
 def test_arguments_of_a_part_are_taken_checked_and_recorded():
@@ -287,6 +296,7 @@ def test_words_that_are_nobodys_are_returned():
     ("given", "known", "hint"),
     [
         ("learning_rate", ["lr", "network"], "; it is called 'lr' here"),
+        ("learing_rate", ["lr", "network"], "; it is called 'lr' here"),
         ("MlpPolicy", ["cnn", "mlp"], "; it is called 'mlp' here"),
         ("--n-envs", ["--num_env"], "; it is called '--num_env' here"),
         ("--total_timesteps", ["--num_timesteps"], "it is called '--num_timesteps'"),

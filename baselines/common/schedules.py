@@ -3,6 +3,7 @@
 The classes at the end are those of OpenAI Baselines, whose values depend on the step.
 """
 
+import inspect
 import itertools
 import math
 
@@ -55,6 +56,7 @@ def make_schedule(value, of_numbers="constant", name="the schedule"):
         UserValueError: if it is none of these.
     """
     if callable(value):
+        check_parameters(value, name)
         return lambda progress: check_result(value(progress), progress, name)
     schedule, colon, start = str(value).rpartition(":")
     if not colon:
@@ -75,6 +77,19 @@ def make_schedule(value, of_numbers="constant", name="the schedule"):
         )
     factor = SCHEDULES[schedule]
     return lambda progress: start * factor(progress)
+
+
+def check_parameters(function, name) -> None:
+    """Raises UserValueError unless a function can be called with one argument."""
+    try:
+        inspect.signature(function).bind(0.0)
+    except TypeError:
+        raise UserValueError(
+            f"{name} has to be a function of one number, the fraction of training that "
+            f"is done, received {shown(function)}"
+        ) from None
+    except ValueError:  # Some functions that are written in C have no signature.
+        pass
 
 
 def check_result(result, progress, name) -> float:
