@@ -120,6 +120,10 @@ def test_a_row_is_returned_and_cleared():
     logger.logkv("a", [1, 2])
     with pytest.raises(UserTypeError, match=r"one number, received \[1, 2\] for a"):
         logger.dumpkvs()
+    logger.current.clear()
+    logger.logkv(3, 1)
+    with pytest.raises(UserTypeError, match="names of columns are text, received 3"):
+        logger.dumpkvs()
     with open("log/progress.json") as file:
         assert file.read().count("\n") == 2
 

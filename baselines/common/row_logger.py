@@ -283,8 +283,10 @@ def plain(name, value):
     """Returns a NumPy or tensor scalar as a Python number.
 
     Raises:
-        UserTypeError: for an array of several numbers.
+        UserTypeError: for an array of several numbers, or a name that is not text.
     """
+    if not isinstance(name, str):
+        raise UserTypeError(f"names of columns are text, received {shown(name)}")
     number = value
     if hasattr(value, "numpy") and not hasattr(value, "item"):  # as in TensorFlow
         number = value.numpy()
