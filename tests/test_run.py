@@ -6,6 +6,7 @@ import math
 import os
 import pty
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -561,6 +562,26 @@ def test_text_that_the_terminal_cannot_show_is_escaped():
     words = [sys.executable, "-m", "baselines.runs", "w\u00f6rk"]
     done = subprocess.run(words, stdout=subprocess.PIPE, env=env, check=True)
     assert rb"w\xf6rk" in done.stdout and rb"\u2013" in done.stdout
+
+
+def output_of(command, redirection):
+    words = shlex.join([sys.executable, "-m", *command])
+    script = f"{words} {redirection}; echo ${{PIPESTATUS[0]}} >&2"
+    env = {**os.environ, "PYTHONUNBUFFERED": ""}
+    words = ["bash", "-c", script]
+    done = subprocess.run(words, stderr=subprocess.PIPE, text=True, env=env)
+    return done.stderr
+
+
+def test_output_that_cannot_be_written_is_no_traceback():
+    runs, train = ["baselines.runs", "."], ["baselines.run", *CARTPOLE]
+    train += ["--num_timesteps=100", "--log_path=log", "--log_interval=1000"]
+    assert output_of(train, ">&-") == "0\n"
+    assert output_of(runs, ">&-") == "0\n"
+    assert output_of(runs, "| true") == "1\n"
+    assert output_of(runs, "> /dev/full") == (
+        "error: cannot write to standard output: No space left on device\n2\n"
+    )
 
 
 def test_runs_from_python_with_other_functions_are_different_curves():

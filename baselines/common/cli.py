@@ -8,6 +8,7 @@ import io
 import math
 import os
 import re
+import select
 import signal
 import sys
 from typing import Literal
@@ -23,6 +24,7 @@ from baselines.common.errors import (
     TRACEBACK,
     RaisedInWorker,
     UserError,
+    UserFileError,
     UserValueError,
     one_line,
     shown,
@@ -118,7 +120,7 @@ def one_line_errors():
     try:
         if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # as during imports
             signal.signal(signal.SIGINT, signal.default_int_handler)
-        with held_warnings(), escaped_output():
+        with usable_output(), held_warnings():
             yield
     except UserError as error:
         if os.environ.get(TRACEBACK):
@@ -137,18 +139,57 @@ def one_line_errors():
 
 
 @contextlib.contextmanager
-def escaped_output():
-    """Lets ``print`` escape what standard output cannot encode, as on stderr."""
+def usable_output():
+    """Lets ``print`` escape what standard output cannot encode, as on stderr.
+
+    If standard output was closed by the caller, what is printed is dropped.
+
+    Raises:
+        SystemExit: if the reader of standard output is gone.
+        UserFileError: if it cannot be written for another reason.
+    """
+    if sys.stdout is None:
+        with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):
+            yield
+        return
     stream = sys.stdout
-    wrapper = isinstance(stream, io.TextIOWrapper) and not stream.closed
-    strict = wrapper and stream.errors == "strict"
-    if strict:
+    if not isinstance(stream, io.TextIOWrapper) or stream.closed:
+        yield
+        return
+    errors = stream.errors
+    if errors == "strict":
         stream.reconfigure(errors="backslashreplace")
     try:
         yield
+    except BrokenPipeError:
+        if has_reader(stream):
+            raise
+        raise SystemExit(1) from None
     finally:
-        if strict and not stream.closed:
-            stream.reconfigure(errors="strict")
+        if not stream.closed:
+            flush(stream)
+            stream.reconfigure(errors=errors)
+
+
+def has_reader(stream) -> bool:
+    """Whether a stream is not a pipe that nobody reads any more."""
+    poll = select.poll()
+    poll.register(stream.fileno(), 0)
+    return not poll.poll(0)
+
+
+def flush(stream) -> None:
+    """Flushes standard output; for exceptions, see ``usable_output``."""
+    try:
+        stream.flush()
+    except OSError as error:
+        # Otherwise, Python would try to flush the rest again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        if isinstance(error, BrokenPipeError):
+            raise SystemExit(1) from None
+        raise UserFileError(
+            f"cannot write to standard output: {error.strerror}"
+        ) from None
 
 
 def command(fn, argv=None):
