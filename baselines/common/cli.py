@@ -36,6 +36,7 @@ from baselines.common.user_code import own_traceback
 DASHES = "-‐‑‒–—―−﹣－"  # as keyboards, word processors and web pages have them
 BOOLEANS = dict.fromkeys(("true", "yes", "1"), True)
 BOOLEANS |= dict.fromkeys(("false", "no", "0"), False)
+POWERS = {"k": 3, "m": 6}  # of ten
 LITERAL_ERRORS = ValueError, SyntaxError, TypeError, MemoryError, RecursionError
 
 
@@ -314,8 +315,12 @@ def parser_of(annotation):
                 return PARSERS[choice.kind](text)
             except LITERAL_ERRORS:
                 continue
-        lists = {list, tuple} & {choice.kind for choice in choices}
-        hint = f"; write [{text}]" if lists and text.isdigit() else ""
+        kinds, hint = {choice.kind for choice in choices}, ""
+        abbreviated = re.fullmatch(r"([\d.]+)([km])", text.lower())
+        if kinds & {list, tuple} and text.isdigit():
+            hint = f"; write [{text}]"
+        elif kinds & {int, float} and abbreviated:
+            hint = f"; write {abbreviated[1]}e{POWERS[abbreviated[2]]}"
         raise argparse.ArgumentTypeError(
             f"expected {names_of(choices)}, received {shown(text)}{hint}"
         )

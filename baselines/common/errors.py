@@ -124,7 +124,11 @@ def suggest_name(name: str, known) -> str:
         return f"; it is called {ours!r} here"
     if plain in OTHER_WAYS:
         return f"; {OTHER_WAYS[plain]}"
-    return suggest(name, known)
+    if found := suggest(name, known):
+        return found
+    others = OUR_NAMES | OTHER_WAYS
+    nearest = difflib.get_close_matches(plain, others, n=1, cutoff=0.8)
+    return suggest_name(dashes + nearest[0], known) if nearest else ""
 
 
 def suggest(name: str, known, prefix="") -> str:
