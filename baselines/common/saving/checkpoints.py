@@ -233,8 +233,8 @@ class Checkpoints:
 
     def _check_description(self, path, found):
         for key, expected in self.description.items():
-            value = found.get(key, "a function or another object")
-            if value != expected:
+            if found.get(key) != expected:
+                value = found.get(key, "a function or another object")
                 raise UserValueError(
                     f"cannot resume from {path}: its {key} is "
                     f"{first_line(value):.200}, this run's is {expected}"
