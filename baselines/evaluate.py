@@ -25,11 +25,12 @@ def evaluate_run(
     env: arg.ForeignEnv = None,
     network: arg.ForeignNetwork = None,
     values: arg.ForeignValues = None,
+    **parts: str,
 ):
     """Plays full episodes with a trained model and prints their raw scores."""
     check_results(episodes, "episodes")
     trained_env = find_env(path, env)
-    code = dict(alg=alg, network=network, values=values)
+    code = dict(alg=alg, network=network, values=values, **parts)
     model = load_given(path, **code, seed=seed, precision=precision)
     with trained_env.make(min(num_env, episodes), seed) as vec_env:
         model.check_spaces(vec_env)

@@ -36,6 +36,7 @@ def play_run(
     env: arg.ForeignEnv = None,
     network: arg.ForeignNetwork = None,
     values: arg.ForeignValues = None,
+    **parts: str,
 ):
     """Lets a trained model play, and prints the raw score of each episode."""
     trained_env = find_env(path, env)
@@ -43,7 +44,7 @@ def play_run(
         check_can_play(trained_env.env_type)
     else:
         check_video(video)
-    code = dict(alg=alg, network=network, values=values)
+    code = dict(alg=alg, network=network, values=values, **parts)
     model = load_given(path, **code, seed=seed, precision=precision)
     render_mode = "human" if video is None else "rgb_array"
     with trained_env.make(1, seed, render_mode) as vec_env:

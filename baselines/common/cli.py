@@ -4,16 +4,15 @@ import argparse
 import ast
 import contextlib
 import inspect
-import io
 import math
 import os
 import re
-import select
 import signal
 import sys
 from typing import Literal
 
 from baselines.common import mpi
+from baselines.common.checked_arguments import takes_anything
 from baselines.common.declarations import (
     REQUIRED,
     choices_of,
@@ -24,19 +23,20 @@ from baselines.common.errors import (
     TRACEBACK,
     RaisedInWorker,
     UserError,
-    UserFileError,
     UserValueError,
     one_line,
     shown,
     suggest_name,
 )
 from baselines.common.held_warnings import held_warnings
+from baselines.common.standard_output import usable_output
 from baselines.common.user_code import own_traceback
 
 DASHES = "-‐‑‒–—―−﹣－"  # as keyboards, word processors and web pages have them
 BOOLEANS = dict.fromkeys(("true", "yes", "1"), True)
 BOOLEANS |= dict.fromkeys(("false", "no", "0"), False)
 POWERS = {"k": 3, "m": 6}  # of ten
+NAMED_PART = re.compile(r"--(\w+)=([\w.]+:\w+)")  # of an algorithm
 LITERAL_ERRORS = ValueError, SyntaxError, TypeError, MemoryError, RecursionError
 
 
@@ -76,10 +76,14 @@ class OneLineErrorParser(argparse.ArgumentParser):
 
     def parse_args(self, args=None, namespace=None):
         given, others = self.parse_known_args(args, namespace)
+        self.check_known(others)
+        return given
+
+    def check_known(self, others) -> None:
+        """Raises UserValueError if there are words that are no argument."""
         if others:
             flags = [flag for x in self._actions for flag in x.option_strings]
             raise unknown_argument(others[0], [x.removeprefix("--") for x in flags])
-        return given
 
     def error(self, message):
         raise UserValueError(message)
@@ -139,67 +143,14 @@ def one_line_errors():
         mpi.end(1, f"{text.rstrip()}\n({TRACEBACK}=1 shows all of the traceback)")
 
 
-@contextlib.contextmanager
-def usable_output():
-    """Lets ``print`` escape what standard output cannot encode, as on stderr.
-
-    If standard output was closed by the caller, what is printed is dropped.
-
-    Raises:
-        SystemExit: if the reader of standard output is gone.
-        UserFileError: if it cannot be written for another reason.
-    """
-    if sys.stdout is None:
-        with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):
-            yield
-        return
-    stream = sys.stdout
-    if not isinstance(stream, io.TextIOWrapper) or stream.closed:
-        yield
-        return
-    errors = stream.errors
-    if errors == "strict":
-        stream.reconfigure(errors="backslashreplace")
-    try:
-        yield
-    except BrokenPipeError:
-        if has_reader(stream):
-            raise
-        raise SystemExit(1) from None
-    finally:
-        if not stream.closed:
-            flush(stream)
-            stream.reconfigure(errors=errors)
-
-
-def has_reader(stream) -> bool:
-    """Whether a stream is not a pipe that nobody reads any more."""
-    poll = select.poll()
-    poll.register(stream.fileno(), 0)
-    return not poll.poll(0)
-
-
-def flush(stream) -> None:
-    """Flushes standard output; for exceptions, see ``usable_output``."""
-    try:
-        stream.flush()
-    except OSError as error:
-        # Otherwise, Python would try to flush the rest again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-        if isinstance(error, BrokenPipeError):
-            raise SystemExit(1) from None
-        raise UserFileError(
-            f"cannot write to standard output: {error.strerror}"
-        ) from None
-
-
 def command(fn, argv=None):
     """Calls a function with the arguments of a command line, and returns its result.
 
     Args:
         fn: the function, whose arguments are declared as ``arguments.py`` describes.
             Those without a default are positional, the others are ``--name`` options.
-            It runs in one process.
+            If it takes ``**parts``, these are other words that name code, such as
+            ``--critic_network=my_networks:wide``. It runs in one process.
         argv: the words; None for those of this process.
     """
     declared = declared_arguments(fn)
@@ -218,12 +169,17 @@ def command(fn, argv=None):
         )
     add_arguments(parser, options)
     with one_line_errors():
-        given = vars(parser.parse_args(argv))
+        given, others = parser.parse_known_args(argv)
+        given, parts = vars(given), {}
+        if takes_anything(fn):
+            parts = dict(x.groups() for x in map(NAMED_PART.fullmatch, others) if x)
+            others = [x for x in others if not NAMED_PART.fullmatch(x)]
+        parser.check_known(others)
         if mpi.size > 1:
             raise UserValueError(f"{program} is one process: start it without mpiexec")
         for name, value in given.items():
             declared[name].check(value)
-        return fn(**given)
+        return fn(**given, **parts)
 
 
 def read(arguments, words):

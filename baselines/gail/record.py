@@ -33,6 +33,7 @@ def record(
     env: arg.ForeignEnv = None,
     network: arg.ForeignNetwork = None,
     values: arg.ForeignValues = None,
+    **parts: str,
 ):
     """Plays full episodes with a trained model and writes them as expert data."""
     check_results(episodes, "episodes")
@@ -45,7 +46,7 @@ def record(
             f"there is a file {output} already; remove it, or give another --output"
         )
     check_writable(*os.path.split(output))
-    code = dict(alg=alg, network=network, values=values)
+    code = dict(alg=alg, network=network, values=values, **parts)
     model = load_given(path, **code, seed=seed)
     with RecordingVecEnv(trained_env.make(1, seed)) as vec_env:
         model.check_spaces(vec_env)
