@@ -7,7 +7,9 @@ from gymnasium import spaces
 
 from baselines import evaluate, logger, run
 from baselines.a2c import learn
+from baselines.common import arguments as arg
 from baselines.common import backend, machine, precision
+from baselines.common.algorithm import algorithm
 from baselines.common.errors import UserValueError
 from baselines.common.layers import dense
 from baselines.common.model import build_network
@@ -136,3 +138,23 @@ def test_model_is_evaluated_in_its_own_precision_or_another(
     evaluate.evaluate_run(str(tmp_path), episodes=1, precision=given)
     features = loaded[0].parts["network"](np.zeros((1, 4), np.float32))
     assert features.dtype == (given or "bfloat16")
+
+
+def test_all_networks_of_an_algorithm_have_the_precision():
+    types = []
+
+    @algorithm()
+    def learn(
+        run,
+        *,
+        env: arg.Env,
+        network: arg.Network,
+        critic_network: arg.Network = "mlp",
+        seed: arg.Seed = None,
+        total_timesteps: arg.Timesteps = 0,
+    ):
+        types.extend(x().compute_dtype for x in (network, critic_network))
+        return network
+
+    learn(env=gym.make("CartPole-v1"), network="mlp", precision="bfloat16")
+    assert types == ["bfloat16", "bfloat16"]

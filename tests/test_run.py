@@ -19,7 +19,7 @@ import pytest
 
 import baselines
 from baselines import __main__ as commands
-from baselines import logger, run
+from baselines import evaluate, logger, run
 from baselines.a2c import learn
 from baselines.bench import Monitor
 from baselines.common import config, mpi, parsing
@@ -471,27 +471,65 @@ def test_fork_of_an_algorithm_runs_by_its_name(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "line", "message"),
+    ("name", "line", "other", "message"),
     [
-        ("plain", "@algorithm()\n", "learn() of my_pkg.plain.plain has to have the "),
-        ("fresh", "    run.load(policy)\n", "has to call run.load(model)"),
-        ("empty", "    return policy\n", "has to return its model"),
+        (
+            "plain",
+            "@algorithm()\n",
+            "",
+            "my_pkg.plain.plain has to have the decorator",
+        ),
+        ("fresh", "    run.load(policy)\n", "", "has to call run.load(model)"),
+        ("empty", "    return policy\n", "", "model; the last good checkpoint is /"),
+        ("alone", "    run,\n", "", "my_pkg.alone.alone has to be run, received env"),
+        (
+            "bare",
+            "Step(loss, ",
+            "Step(lambda *batch: loss(*batch)[0], ",
+            "the loss learn.<locals>.<lambda> has to return (loss, metrics), a scalar ",
+        ),
+        (
+            "long",
+            "ops.mean(ops.square(values - returns))",
+            "ops.square(values - returns)",
+            "the loss learn.<locals>.loss has to return a scalar, such as a mean over "
+            "the batch, returned a tensor of shape (5,)",
+        ),
     ],
 )
-def test_what_a_fork_forgets(capfd, monkeypatch, tmp_path, name, line, message):
-    run.main([*CARTPOLE, "--save_path=model", "--num_timesteps=100"])
+def test_what_a_fork_forgets(capfd, monkeypatch, tmp_path, name, line, other, message):
     (tmp_path / "my_pkg" / name).mkdir(parents=True)
     text = (Path(baselines.__file__).parent / "a2c" / "a2c.py").read_text()
     assert text.count(line) == 1
-    (tmp_path / "my_pkg" / name / f"{name}.py").write_text(text.replace(line, ""))
+    (tmp_path / "my_pkg" / name / f"{name}.py").write_text(text.replace(line, other))
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("OPENAI_LOGDIR", "other")
     words = [f"--alg=my_pkg.{name}", "--env=CartPole-v1", "--num_timesteps=100"]
-    if name == "fresh":
-        words.append("--load_path=model")
     with pytest.raises(SystemExit):
-        run.main(words)
-    assert message in capfd.readouterr().err
+        run.main([*words, "--num_env=1"])
+    error = capfd.readouterr().err
+    assert message in error and error.count("\n") == 1
+
+
+def test_a_second_network_of_a_fork_is_named_again(capfd, monkeypatch, tmp_path):
+    fork = tmp_path / "my_pkg" / "twice" / "twice.py"
+    fork.parent.mkdir(parents=True)
+    text = (Path(baselines.__file__).parent / "a2c" / "a2c.py").read_text()
+    line = "    network: arg.Network,\n"
+    assert text.count(line) == 1
+    second = f'{line}    critic_network: arg.Network = "mlp",\n'
+    fork.write_text(text.replace(line, second))
+    (tmp_path / "my_nets.py").write_text(
+        "from baselines.common.models import mlp\ndef wide():\n    return mlp()\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    named = ["--alg=my_pkg.twice", "--critic_network=my_nets:wide"]
+    run.main([*named, "--env=CartPole-v1", "--num_timesteps=100", "--log_path=log"])
+    with pytest.raises(SystemExit):
+        evaluate.main(["log", "--alg=my_pkg.twice", "--episodes=1"])
+    assert "give again --critic_network=my_nets:wide" in capfd.readouterr().err
+    evaluate.main(["log", *named, "--episodes=1"])
+    assert capfd.readouterr().out.startswith("CartPole-v1: mean score")
 
 
 @pytest.mark.skipif(not shutil.which("git"), reason="needs git")

@@ -10,7 +10,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 from gymnasium import spaces
 
 from baselines import logger
-from baselines.common.arguments import run_arguments
+from baselines.common.arguments import NETWORK, run_arguments
 from baselines.common.checked_arguments import check_arguments
 from baselines.common.config import check_formats, read_config
 from baselines.common.declarations import (
@@ -19,8 +19,9 @@ from baselines.common.declarations import (
     describe_arguments,
 )
 from baselines.common.errors import UserTypeError
+from baselines.common.parts import Builder
 from baselines.common.precision import choose_precision, computing_in
-from baselines.common.saving.checkpoints import find_run_folder
+from baselines.common.saving.checkpoints import find_run_folder, name_newest
 from baselines.common.settings import OWN
 from baselines.common.training import Run
 
@@ -79,10 +80,15 @@ def algorithm(
             with logging_to(arguments.given["resume"]):
                 run = Run(learn, arguments, module)
                 values = {**arguments.values, "env": run.env, "seed": run.seed}
-                values["network"].context = functools.partial(computing_in, precision)
+                for value in values.values():
+                    if isinstance(value, Builder) and value.part == NETWORK:
+                        value.context = functools.partial(computing_in, precision)
                 model = fn(run, **{name: values[name] for name in own})
             if model is None:
-                raise UserTypeError(f"learn() of {module} has to return its model")
+                raise UserTypeError(
+                    f"learn() of {module} has to return its model; "
+                    f"{name_newest(run.checkpoint_folder)}"
+                )
             return model
 
         @functools.wraps(fn)
@@ -95,7 +101,12 @@ def algorithm(
         learn.mpi = mpi
         learn.preset_of = preset_of
         learn.settings = {}
-        _, *parameters = inspect.signature(fn, eval_str=True).parameters.values()
+        first, *parameters = inspect.signature(fn, eval_str=True).parameters.values()
+        if first.name != "run":
+            raise UserTypeError(
+                f"the first argument of learn() of {fn.__module__} has to be run, "
+                f"received {first.name}"
+            )
         own = {parameter.name: Argument.of(parameter) for parameter in parameters}
         shared = declared_arguments(run_arguments)
         others = [x for name, x in shared.items() if name not in own]

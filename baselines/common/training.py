@@ -103,7 +103,7 @@ class Run:
         self.clock = Clock()
         self.episodes = EpisodeResults()
         self.new_episodes = []
-        self.num_timesteps = self.previous_timesteps = 0
+        self.num_timesteps = self.previous_timesteps = self.checkpoint_interval = 0
         self.model = self.status = self.row = None
         self.stop = self.reached_score = self.has_row = self.has_loaded = False
         self.signals = StopSignals()
@@ -137,10 +137,10 @@ class Run:
 
         Raises:
             UserError: if no update fits into ``total_timesteps`` or into memory, if the
-                run to resume does not exist or does not match this one, or if there is
-                a model to load and ``load`` was not called.
+                run to resume does not exist or does not match this one, or if ``load``
+                was not called.
         """
-        if self.load_path is not None and not self.has_loaded:
+        if not self.has_loaded:
             raise UserTypeError(f"learn() of {self.name} has to call run.load(model)")
         self.model = model
         check_sizes(self.env, nsteps, self.arguments)
@@ -253,7 +253,7 @@ class Run:
                     f"no row was logged: {self.episodes.count} episodes ended (as a "
                     "Monitor reports them), and off policy, rows come every print_freq"
                 )
-        folder = self.checkpoints.folder if self.checkpoint_interval else ""
+        folder = self.checkpoint_folder
         if isinstance(error, (DivergedError, UserFileError)):
             error.args = (f"{error}; {name_newest(folder)}",)
         elif folder and error is not None and can_continue(folder, error):
@@ -263,6 +263,11 @@ class Run:
             logger.log(f"{name}: {name_newest(folder)}; continue with {resume}")
         if self.total_timesteps:
             logger.current.end_run()
+
+    @property
+    def checkpoint_folder(self) -> str:
+        """The folder of the run's checkpoints, '' if it writes none."""
+        return self.checkpoints.folder if self.checkpoint_interval else ""
 
     def updates(self):
         """Yields ``nupdates``, from 1, and ``num_timesteps`` of each update to make.

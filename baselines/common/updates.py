@@ -1,5 +1,6 @@
 """The update of every algorithm: losses and optimisers in one compiled call."""
 
+import functools
 import itertools
 import math
 import zlib
@@ -11,7 +12,7 @@ import numpy as np
 from keras import ops
 
 from baselines.common import backend, mpi
-from baselines.common.errors import DivergedError
+from baselines.common.errors import DivergedError, UserTypeError, shown
 from baselines.common.timing import timed
 
 CHECK_INTERVAL = 100  # calls, or slices of a scan, between comparisons of the ranks
@@ -53,7 +54,10 @@ def make_update(*steps, variables=(), after=None, scan=False):
     everything = list(variables)
     for step in steps:
         everything += [*step.variables, *step.optimizer.variables]
-    compute = [backend.value_and_grad(step.loss, step.variables) for step in steps]
+    compute = [
+        backend.value_and_grad(checked_loss(step.loss), step.variables)
+        for step in steps
+    ]
 
     def apply(step, learning_rate, gradients):
         if learning_rate is not None:
@@ -111,6 +115,31 @@ def make_update(*steps, variables=(), after=None, scan=False):
         return keras.tree.map_structure(lambda *x: np.stack(x), *metrics)
 
     return count_time(scan_together if scan else update_together)
+
+
+def checked_loss(loss):
+    """Returns a ``loss`` of a ``Step`` that checks what it returns.
+
+    It raises UserTypeError unless that is ``(loss, metrics)``, a scalar and a dict.
+    """
+
+    @functools.wraps(loss)
+    def compute(*batch):
+        result = loss(*batch)
+        name = getattr(loss, "__qualname__", type(loss).__name__)
+        if not (isinstance(result, tuple) and len(result) == 2):
+            raise UserTypeError(
+                f"the loss {name} has to return (loss, metrics), a scalar and a dict, "
+                f"returned {shown(result)}"
+            )
+        if shape := tuple(result[0].shape):
+            raise UserTypeError(
+                f"the loss {name} has to return a scalar, such as a mean over the "
+                f"batch, returned a tensor of shape {shape}"
+            )
+        return result
+
+    return compute
 
 
 def check_finite(metrics, iterations) -> dict:

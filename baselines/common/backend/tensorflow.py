@@ -7,6 +7,7 @@ import keras
 import tensorflow as tf
 
 from baselines.common import mpi
+from baselines.common.errors import UserError
 from baselines.common.machine import container_cores
 
 if mpi.local_size > 1 or container_cores() < math.inf:
@@ -63,7 +64,14 @@ def trace(fn, args, arrays):
 
     signature = map(tf.TensorSpec.from_tensor, map(tf.convert_to_tensor, arrays))
     compiled = tf.function(of_tensors, jit_compile=USE_XLA)
-    compiled = compiled.get_concrete_function(*signature)
+    try:
+        compiled = compiled.get_concrete_function(*signature)
+    except Exception as error:
+        # AutoGraph replaces exceptions by others, whose messages are tracebacks.
+        original = error
+        while original and not isinstance(original, UserError):
+            original = original.__context__
+        raise (original or error) from None
     if USE_XLA:
         return compiled
     types = [x.dtype for x in compiled.outputs]
