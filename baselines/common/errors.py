@@ -120,15 +120,24 @@ def suggest_name(name: str, known) -> str:
     """
     plain = name.lstrip("-").replace("-", "_")
     dashes = "--" if name.startswith("--") else ""
-    if (ours := f"{dashes}{OUR_NAMES.get(plain)}") in known:
-        return f"; it is called {ours!r} here"
-    if plain in OTHER_WAYS:
-        return f"; {OTHER_WAYS[plain]}"
-    if found := suggest(name, known):
+    if found := translate(plain, known, dashes) or suggest(name, known):
         return found
     others = OUR_NAMES | OTHER_WAYS
     nearest = difflib.get_close_matches(plain, others, n=1, cutoff=0.8)
-    return suggest_name(dashes + nearest[0], known) if nearest else ""
+    return translate(nearest[0], known, dashes) if nearest else ""
+
+
+def translate(name, known, dashes) -> str:
+    """Returns what to use instead of another library's name, '' if it is none.
+
+    Args:
+        name: without dashes.
+        known: the valid names.
+        dashes: those that valid names begin with.
+    """
+    if (ours := f"{dashes}{OUR_NAMES.get(name)}") in known:
+        return f"; it is called {ours!r} here"
+    return f"; {OTHER_WAYS[name]}" if name in OTHER_WAYS else ""
 
 
 def suggest(name: str, known, prefix="") -> str:
