@@ -251,7 +251,7 @@ def test_a_run_resumed_from_python_keeps_its_log_formats(capsys):
     ],
 )
 def test_settings_of_workers_that_there_are_not_are_warned_of(words, names):
-    run.main(["--alg=a2c", "--env=CartPole-v1", "--num_timesteps=20", *words])
+    run.main(["--alg=a2c", "--env=CartPole-v1", "--num_timesteps=40", *words])
     text = Path("log", "log.txt").read_text()
     lines = [line for line in text.splitlines() if "no effect" in line]
     why = "has no effect: the environments run in this process, without workers"

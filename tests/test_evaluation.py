@@ -182,7 +182,13 @@ def test_large_frames_are_made_smaller():
 def test_training_does_not_notice_films(empty_folder, monkeypatch):
     pytest.importorskip("pygame")
     monkeypatch.setenv("OPENAI_LOG_FORMAT", WATCHER)
-    words = ["--alg=a2c", "--env=CartPole-v1", "--num_timesteps=100", "--seed=0"]
+    words = [
+        "--alg=a2c",
+        "--env=CartPole-v1",
+        "--num_env=1",
+        "--num_timesteps=100",
+        "--seed=0",
+    ]
     run.main([*words, "--save_path=unwatched"])
     assert not Watcher.videos
     words += ["--overwrite", "--eval_interval=50", "--eval_episodes=2"]
@@ -283,7 +289,7 @@ def test_training_stops_at_a_score(tmp_path):
 
 
 def test_command_line_evaluates_the_model_it_keeps(empty_folder):
-    arguments = "--alg=a2c --env=CartPole-v1 --num_timesteps=300 --seed=0"
+    arguments = "--alg=a2c --env=CartPole-v1 --num_env=1 --num_timesteps=300 --seed=0"
     run.main([*arguments.split(), "--eval_interval=300", "--eval_episodes=3"])
     log = empty_folder / "log"
     models = [

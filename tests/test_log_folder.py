@@ -21,7 +21,7 @@ from baselines.common.envs import make_env, make_vec_env
 from baselines.common.errors import UserFileError, UserValueError
 from baselines.common.saving import log_folder
 
-SHORT = "--alg=a2c --env=CartPole-v1 --num_timesteps=200 --seed=0"
+SHORT = "--alg=a2c --env=CartPole-v1 --num_timesteps=200 --num_env=1 --seed=0"
 
 
 @pytest.fixture(autouse=True)
@@ -52,7 +52,7 @@ def contents(folder):
 
 
 def test_used_folder_is_refused_and_replaced_when_asked(capsys, monkeypatch):
-    train("--log_path=log --num_env=2")
+    run.main([*SHORT.replace("num_env=1", "num_env=2").split(), "--log_path=log"])
     Path("log/notes.txt").write_text("mine")
     Path("log/report.html").write_text(f"{page.START}of the run before")
     kept = contents("log")

@@ -126,7 +126,7 @@ def test_model_is_evaluated_in_its_own_precision_or_another(
     tmp_path, monkeypatch, given
 ):
     monkeypatch.setattr(precision, "has_bfloat16", lambda: True)
-    command = "--alg=a2c --env=CartPole-v1 --num_timesteps=10 --precision=bfloat16"
+    command = "--alg=a2c --env=CartPole-v1 --num_timesteps=40 --precision=bfloat16"
     run.main([*command.split(), f"--log_path={tmp_path}"])
     loaded = []
 

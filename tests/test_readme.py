@@ -296,8 +296,10 @@ def test_tests_of_the_tutorial_pass(examples):
 
 def test_example_format_takes_rows_and_histograms(home, monkeypatch):
     monkeypatch.setenv("OPENAI_LOG_FORMAT", "my_formats:Returns")
-    words = "--alg=a2c --env=CartPole-v1 --num_timesteps=100 --log_path=own --seed=0"
-    run.main([*words.split(), "--eval_interval=100", "--eval_episodes=1"])
+    words = "--alg=a2c --env=CartPole-v1 --num_env=1 --num_timesteps=100 --seed=0"
+    run.main(
+        [*words.split(), "--log_path=own", "--eval_interval=100", "--eval_episodes=1"]
+    )
     text = (home / "own" / "returns.txt").read_text()
     assert re.search(r"^100 eval_actions [01] to [01]\n100 [\d.]+$", text, re.M), text
 

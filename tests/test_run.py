@@ -55,7 +55,7 @@ def error_of(capfd, arguments):
 
 
 def test_model_of_another_algorithm_or_environment(capfd):
-    run.main([*CARTPOLE, "--num_timesteps=10", "--save_path=model", "--log_path=first"])
+    run.main([*CARTPOLE, "--num_timesteps=40", "--save_path=model", "--log_path=first"])
     capfd.readouterr()
     acrobot = ["--alg=a2c", "--env=Acrobot-v1", "--load_path=model"]
     assert "observation Box(4,)" in error_of(capfd, acrobot)
@@ -429,7 +429,7 @@ def test_network_of_your_own_by_module_and_function(monkeypatch, tmp_path):
     )
     monkeypatch.syspath_prepend(str(tmp_path))
     model = run.main(
-        [*CARTPOLE, "--network=own_networks:wide", "--width=9", "--num_timesteps=10"]
+        [*CARTPOLE, "--network=own_networks:wide", "--width=9", "--num_timesteps=40"]
     )
     assert model.parts["network"].units == 9
 

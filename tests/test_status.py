@@ -127,7 +127,8 @@ def test_live_line_on_a_terminal(empty_folder):
         "import sys; from baselines import run; from baselines.common import status"
     )
     script += "; status.LIVE_SECONDS = 0; run.main(sys.argv[1:])"
-    words = "--alg=a2c --env=CartPole-v1 --num_timesteps=500 --seed=0 --log_interval=50"
+    words = "--alg=a2c --env=CartPole-v1 --num_env=1 --num_timesteps=500 --seed=0 "
+    words += "--log_interval=50"
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-c", script, *words.split()], stdout=theirs, close_fds=True

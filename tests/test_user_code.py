@@ -118,7 +118,7 @@ def code(tmp_path, monkeypatch):
 )
 def test_module_that_fails_is_named_in_one_line(capsys, words, expected):
     with pytest.raises(SystemExit) as ended:
-        valid = ["--alg=a2c", "--env=CartPole-v1", "--num_timesteps=10"]
+        valid = ["--alg=a2c", "--env=CartPole-v1", "--num_timesteps=40"]
         name = words.partition("=")[0]
         run.main([*(word for word in valid if not word.startswith(name)), words])
     assert ended.value.code == 2
