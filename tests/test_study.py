@@ -14,7 +14,8 @@ from baselines.common.parsing import parse
 from benchmarks import study, tables
 from benchmarks.study import RUNS, Study
 
-CARTPOLE = "--alg=a2c --env=CartPole-v1 --num_timesteps=4000 --seed=0 --log_interval=20"
+CARTPOLE = "--alg=a2c --env=CartPole-v1 --num_env=1 --num_timesteps=4000 --seed=0 "
+CARTPOLE += "--log_interval=20"
 
 
 linux_only = pytest.mark.skipif(
