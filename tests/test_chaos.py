@@ -163,8 +163,8 @@ def test_leaks_of_two_calls(monkeypatch, capsys):
 def test_runs_are_resumed_in_forks():
     # TensorFlow has run in this process, which no fork survives.
     command = [sys.executable, "-m", "benchmarks.chaos", "--alg=a2c", "--fork"]
-    command += ["--env=CartPole-v1", "--num_timesteps=6000", "--log_interval=10"]
-    command += ["--kills=6", "--faults=all", "--seed=3"]
+    command += ["--env=CartPole-v1", "--num_env=1", "--num_timesteps=6000"]
+    command += ["--log_interval=10", "--kills=6", "--faults=all", "--seed=3"]
     root = Path(chaos.__file__).parents[1]
     out = subprocess.check_output(command, text=True, cwd=root)
     resumed, forks = re.search(
