@@ -23,13 +23,6 @@ def retro():
     return atari()
 
 
-def classic_control():
-    # By trial: after 100,000 agent steps, three seeds are at 387 to 456 on CartPole-v1,
-    # and one at -98 on Acrobot-v1. With rewards as they are, and the lr of learn(), one
-    # seed is at 40 and at -497: the gradient of the values takes up max_grad_norm.
-    return dict(env=dict(num_env=8, normalize_rewards=True), lr=8e-3)
-
-
 def small():
     """Settings for tests: short updates and frequent rows."""
     return dict(nsteps=4, log_interval=20)
