@@ -528,6 +528,9 @@ def test_a_second_network_of_a_fork_is_named_again(capfd, monkeypatch, tmp_path)
     with pytest.raises(SystemExit):
         evaluate.main(["log", "--alg=my_pkg.twice", "--episodes=1"])
     assert "give again --critic_network=my_nets:wide" in capfd.readouterr().err
+    with pytest.raises(SystemExit):
+        evaluate.main(["log", *named, named[1]])
+    assert "--critic_network is given twice" in capfd.readouterr().err
     evaluate.main(["log", *named, "--episodes=1"])
     assert capfd.readouterr().out.startswith("CartPole-v1: mean score")
 

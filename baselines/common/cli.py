@@ -171,9 +171,13 @@ def command(fn, argv=None):
     with one_line_errors():
         given, others = parser.parse_known_args(argv)
         given, parts = vars(given), {}
-        if takes_anything(fn):
-            parts = dict(x.groups() for x in map(NAMED_PART.fullmatch, others) if x)
-            others = [x for x in others if not NAMED_PART.fullmatch(x)]
+        for word in list(others) if takes_anything(fn) else ():
+            if named := NAMED_PART.fullmatch(word):
+                name, value = named.groups()
+                if name in parts:
+                    raise UserValueError(f"--{name} is given twice; leave one out")
+                parts[name] = value
+                others.remove(word)
         parser.check_known(others)
         if mpi.size > 1:
             raise UserValueError(f"{program} is one process: start it without mpiexec")
