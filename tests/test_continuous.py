@@ -548,6 +548,23 @@ def test_training_updates_the_priorities(alg):
     assert len(np.unique(names["memory"].tree.get(np.arange(24)))) > 4
 
 
+class LargeRewards(Pushed):
+    def step(self, action):
+        obs, _, terminated, truncated, info = super().step(action)
+        return obs, 1000 * self.np_random.normal(), terminated, truncated, info
+
+
+def test_priorities_keep_their_unit_while_returns_are_normalised():
+    """New transitions enter at the highest priority of all earlier errors."""
+    settings = dict(nb_rollout_steps=10, nb_train_steps=20, total_timesteps=100)
+    settings |= dict(normalize_returns=True, prioritized_replay=True)
+    names = names_after(ddpg, LargeRewards(truncate_after=5), **settings)
+    assert np.mean(names["last_metrics"].values["critic_loss"]) < 10
+    memory = names["memory"]
+    priorities = memory.tree.get(np.arange(100)) ** (1 / memory.alpha)
+    assert np.median(priorities) > memory.max_priority / 10
+
+
 @pytest.mark.parametrize("alg", [ddpg, td3], ids=lambda alg: alg.__name__)
 def test_actions_are_played_with_noise(alg):
     played = []

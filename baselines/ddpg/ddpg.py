@@ -114,9 +114,10 @@ def learn(
         next_values = target.values(batch.next_obs, next_actions)[0]
         targets = ddpg_targets(next_values, batch.returns, batch.discounts, limits)
         errors = model.values(batch.obs, batch.actions)[0] - targets
+        priorities = ops.abs(errors)  # in a unit that does not change
         errors = errors / model.deviation_of_returns
         loss = ops.mean(batch.weights * ops.square(errors))
-        metrics = dict(critic_loss=loss, targets=targets, priorities=ops.abs(errors))
+        metrics = dict(critic_loss=loss, targets=targets, priorities=priorities)
         return loss + critic_l2_reg * model.critics[0].weight_decay(), metrics
 
     def policy_loss(batch):
