@@ -639,6 +639,7 @@ def test_best_model_of_another_run_is_replaced_when_asked(tmp_path):
     with pytest.raises(UserError, match="has the best model of another run"):
         learn(**given)
     assert path.read_text() == "precious"
+        (dict(adam_epsilon=0), "adam_epsilon has to be above 0"),
     # Not enough episodes for a mean of 100.
     learn(**given, total_timesteps=10, overwrite=True)
     learn(**given, total_timesteps=10, checkpoint_freq=0)

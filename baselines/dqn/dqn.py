@@ -111,7 +111,7 @@ def learn(
         "agent steps between updates of the target network",
     ] = 500,
     max_grad_norm: arg.VariableGradientNorm = 10.0,
-    adam_epsilon: Annotated[arg.NonNegative, "epsilon of Adam"] = 1e-8,
+    adam_epsilon: arg.AdamEpsilon = 1e-8,
     hiddens: Annotated[
         list[arg.Units],
         arg.ListOfLayers,
