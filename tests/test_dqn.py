@@ -13,7 +13,7 @@ from baselines.common import mpi
 from baselines.common.algorithm import preset
 from baselines.common.envs import make_env, make_vec_env
 from baselines.common.episodes import count_due
-from baselines.common.errors import UserError, UserValueError
+from baselines.common.errors import UserError, UserTypeError, UserValueError
 from baselines.common.layers import NoisyDense
 from baselines.common.models import cnn_small
 from baselines.common.off_policy import BestWeights, epsilon_at
@@ -124,6 +124,24 @@ def test_categorical_loss_and_mean():
     np.testing.assert_allclose(priorities, [0.0], atol=1e-6)
     losses, priorities = values.losses(logits, floats([1, 0, 0]))
     np.testing.assert_allclose([losses, priorities], [[np.log(2)]] * 2, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "returned, message",
+    [
+        (floats(1, 2), r"losses\(\) of Wrong has to return \(losses, priorities\)"),
+        ((np.float32(1), floats(1, 2)), r"the losses that .* shape \[B\].* \(\)"),
+        ((floats(1, 2), floats([1], [2])), r"the priorities that .* \(2, 1\)"),
+    ],
+)
+def test_values_have_to_return_losses_and_priorities(returned, message):
+    class Wrong(ScalarValues):
+        def losses(self, outputs, targets):
+            return returned
+
+    batch = floats([[1], [2]], [[3], [4]]), np.array([0, 1]), floats([1], [2])
+    with pytest.raises(UserTypeError, match=message):
+        dqn_loss(*batch, floats(1, 1), values=Wrong())
 
 
 @pytest.mark.parametrize("sigma", [0.1, 0.5])
@@ -621,6 +639,7 @@ def test_nothing_trained_is_said(capsys):
         (dict(prioritized_replay_beta_iters=0), "beta_iters has to be at least 1"),
         (dict(prioritized_replay_eps=-1), "prioritized_replay_eps has to be above 0"),
         (dict(prioritized_replay_eps=0), "prioritized_replay_eps has to be above 0"),
+        (dict(adam_epsilon=0), "adam_epsilon has to be above 0"),
         (dict(total_timesteps=1e6 + 0.5), "total_timesteps has to be an integer"),
         (dict(hiddens=[True]), "each of hiddens has to be an integer, received True"),
         (dict(checkpoint_path="/dev/null/x"), "cannot write to /dev/null/x"),
@@ -639,7 +658,6 @@ def test_best_model_of_another_run_is_replaced_when_asked(tmp_path):
     with pytest.raises(UserError, match="has the best model of another run"):
         learn(**given)
     assert path.read_text() == "precious"
-        (dict(adam_epsilon=0), "adam_epsilon has to be above 0"),
     # Not enough episodes for a mean of 100.
     learn(**given, total_timesteps=10, overwrite=True)
     learn(**given, total_timesteps=10, checkpoint_freq=0)

@@ -27,6 +27,7 @@ from baselines.common.optimizers import Adam
 from baselines.common.q_function import QFunction
 from baselines.common.schedules import make_schedule
 from baselines.common.updates import Step, make_update, move_towards
+from baselines.common.values import losses_and_priorities
 
 
 def q_targets(outputs, chooser_outputs, returns, discounts, *, values):
@@ -58,7 +59,8 @@ def dqn_loss(outputs, actions, targets, weights, *, values):
         weights: [B] of the samples
         values: as in ``q_targets``
     """
-    losses, priorities = values.losses(take_actions(outputs, actions), targets)
+    of_actions = take_actions(outputs, actions)
+    losses, priorities = losses_and_priorities(values, of_actions, targets)
     loss = ops.mean(weights * losses)
     return loss, {
         "loss": loss,
