@@ -91,6 +91,8 @@ def test_squashed_gaussian():
     expected = gaussian + math.log(0.4199743)
     np.testing.assert_allclose(neglogps, [expected], rtol=1e-5)
     np.testing.assert_allclose(distribution.neglogp(params, actions), neglogps, 1e-4)
+    doubles = np.asarray(actions, np.float64)
+    np.testing.assert_allclose(distribution.neglogp(params, doubles), neglogps, 1e-4)
     # 1 + 2 tanh 0 and 0.5 + 0.5 tanh 0.5
     mode = distribution.mode(params)
     np.testing.assert_allclose(mode, [[1.0, 0.7310586]], rtol=1e-6)

@@ -270,7 +270,7 @@ class SquashedGaussian(DiagGaussian):
         return self._squash(self._split(params)[0])
 
     def neglogp(self, params, actions):
-        ratio = (actions - self.middle) / self.half_width
+        ratio = (ops.cast(actions, "float32") - self.middle) / self.half_width
         # At the bounds themselves u would be infinite.
         ratio = ops.clip(
             ops.reshape(ratio, (-1, self.num_actions)), -0.999999, 0.999999
