@@ -170,7 +170,12 @@ def test_actor_and_critics(distribution, space, network, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "space", [spaces.Box(-np.inf, np.inf, (2,)), spaces.Box(0, 5, (2,), np.int32)]
+    "space",
+    [
+        spaces.Box(-np.inf, np.inf, (2,)),
+        spaces.Box(0, 5, (2,), np.int32),
+        spaces.Discrete(2),
+    ],
 )
 def test_squashed_actions_need_floats_with_bounds(space):
     with pytest.raises(UserTypeError, match="with finite bounds"):

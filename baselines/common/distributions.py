@@ -228,16 +228,17 @@ class Deterministic:
 
 def middle_and_half_width(space):
     """Returns both, [*shape], of a bounded Box of floats; or raises UserTypeError."""
-    low, high = np.float32(space.low), np.float32(space.high)
-    with np.errstate(all="ignore"):
-        middle, half_width = (high + low) / 2, (high - low) / 2
-    valid = np.isfinite(middle) & np.isfinite(half_width) & (half_width > 0)
-    if not (valid.all() and np.issubdtype(space.dtype, np.floating)):
-        raise UserTypeError(
-            f"the action space {space} is not supported: a squashed action needs a Box "
-            "of floats with finite bounds, and the lower below the upper one"
-        )
-    return middle, half_width
+    if isinstance(space, spaces.Box) and np.issubdtype(space.dtype, np.floating):
+        low, high = np.float32(space.low), np.float32(space.high)
+        with np.errstate(all="ignore"):
+            middle, half_width = (high + low) / 2, (high - low) / 2
+        valid = np.isfinite(middle) & np.isfinite(half_width) & (half_width > 0)
+        if valid.all():
+            return middle, half_width
+    raise UserTypeError(
+        f"the action space {space} is not supported: a squashed action needs a Box of "
+        "floats with finite bounds, and the lower below the upper one"
+    )
 
 
 class SquashedGaussian(DiagGaussian):
