@@ -46,7 +46,8 @@ def find_algorithm(alg) -> str:
         raise UserValueError(
             f"unknown algorithm {alg!r}{suggest(alg, list_algorithms())} "
             f"(known: {', '.join(list_algorithms())}; one of your own: my_pkg.my_alg, "
-            "whose file is my_pkg/my_alg/my_alg.py)"
+            "whose file is my_pkg/my_alg/my_alg.py in the current folder or in one on "
+            "PYTHONPATH)"
         )
     return module
 
