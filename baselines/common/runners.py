@@ -32,7 +32,9 @@ class Rollout(NamedTuple):
     next_values: np.ndarray  # [T, N] float32
     neglogps: np.ndarray  # [T, N] float32: -log p(actions[t])
     states: Any  # [N, S] recurrent state before the first step; None if none
-    masks: np.ndarray  # [T, N] bool: a new episode begins with obs[t]
+    # A new episode begins with obs[t]. False at the first step of a run, when the
+    # recurrent state is 0 anyway.
+    masks: np.ndarray  # [T, N] bool
     episodes: list  # info["episode"] of every episode that ended, in order
 
 
