@@ -213,6 +213,20 @@ def test_annotations_of_other_kinds_are_taken_and_constraints_are_not_ignored():
         check_arguments(even, {})
 
 
+def test_numbers_without_annotation_have_the_type_of_their_default():
+    def plain(units=64, gain=1.0, bias=True, name="x", shape=None):
+        pass
+
+    arguments = declared_arguments(plain)
+    given = dict(units=0.5, gain=2, bias=False, name=3, shape=(4,))
+    for name, argument in arguments.items():
+        argument.check(given[name])
+    wrong = dict(units="a", gain="1", bias=1)
+    for name, value in wrong.items():
+        with pytest.raises(UserValueError, match=f"{name} has to be"):
+            arguments[name].check(value)
+
+
 def test_huge_integers_are_no_finite_numbers():
     with pytest.raises(UserValueError, match="share has to be a finite number"):
         check_arguments(example, {"share": 10**400})

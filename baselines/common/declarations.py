@@ -70,6 +70,7 @@ CLASSES = {  # of values, where they differ from the annotated type
     list: (list, tuple),
     tuple: (list, tuple),  # JSON only has lists.
 }
+OF_DEFAULTS = {bool: bool, int: int | float, float: float}
 NAMES = {
     types.NoneType: "None",
     bool: "True or False",
@@ -118,8 +119,14 @@ class Argument:
 
     @classmethod
     def of(cls, parameter):
-        """Returns the Argument for a parameter of a signature."""
-        return cls(parameter.name, parameter.annotation, parameter.default)
+        """Returns the Argument for a parameter of a signature.
+
+        Without an annotation, a number has to be a number, and a bool a bool.
+        """
+        annotation, default = parameter.annotation, parameter.default
+        if annotation is REQUIRED:
+            annotation = OF_DEFAULTS.get(type(default), REQUIRED)
+        return cls(parameter.name, annotation, default)
 
     @property
     def plain_type(self):
