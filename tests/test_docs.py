@@ -59,7 +59,8 @@ def base_of(learn):
 
 def find_links(page):
     """Yields the path, absolute, and heading of each link to a file of the project."""
-    for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
+    prose = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.M | re.S)
+    for link in re.findall(r"\]\(([^)\s]+)\)", prose):
         path, _, heading = link.partition("#")
         if not path.startswith("https:"):
             yield (page.parent / path).resolve() if path else page, heading
