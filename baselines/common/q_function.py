@@ -4,6 +4,7 @@ import numpy as np
 from keras import ops
 
 from baselines.common import backend
+from baselines.common.errors import UserTypeError, shown
 from baselines.common.layers import Scalar, Stream, split_last
 from baselines.common.model import Model, build_network
 
@@ -142,3 +143,25 @@ class QFunction(Model):
         self.check_batch(obs)
         noise = np.zeros((1, sum(self.noise_sizes)), np.float32)
         return np.asarray(self._act(obs, noise)).max(axis=1)
+
+
+def losses_and_priorities(values, outputs, targets):
+    """Returns what ``values.losses`` does: losses [B] and priorities [B].
+
+    Raises:
+        UserTypeError: if it returns anything else.
+    """
+    found = values.losses(outputs, targets)
+    kind = type(values).__name__
+    if not (isinstance(found, tuple) and len(found) == 2):
+        raise UserTypeError(
+            f"losses() of {kind} has to return (losses, priorities), returned "
+            f"{shown(found)}"
+        )
+    for name, one in zip(("losses", "priorities"), found):
+        if len(one.shape) != 1:
+            raise UserTypeError(
+                f"the {name} that losses() of {kind} returns need the shape [B], one "
+                f"for each transition, received {tuple(one.shape)}"
+            )
+    return found

@@ -24,30 +24,8 @@ from annotated_types import Interval
 from keras import ops
 
 from baselines.common.arguments import MOST
-from baselines.common.errors import UserTypeError, UserValueError, shown
+from baselines.common.errors import UserValueError
 from baselines.common.machine import check_memory
-
-
-def losses_and_priorities(values, outputs, targets):
-    """Returns what ``values.losses`` does: losses [B] and priorities [B].
-
-    Raises:
-        UserTypeError: if it returns anything else.
-    """
-    found = values.losses(outputs, targets)
-    kind = type(values).__name__
-    if not (isinstance(found, tuple) and len(found) == 2):
-        raise UserTypeError(
-            f"losses() of {kind} has to return (losses, priorities), returned "
-            f"{shown(found)}"
-        )
-    for name, one in zip(("losses", "priorities"), found):
-        if len(one.shape) != 1:
-            raise UserTypeError(
-                f"the {name} that losses() of {kind} returns need the shape [B], one "
-                f"for each transition, received {tuple(one.shape)}"
-            )
-    return found
 
 
 def scalar():

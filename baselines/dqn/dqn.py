@@ -24,10 +24,9 @@ from baselines.common.off_policy import (
     warn_if_untrained,
 )
 from baselines.common.optimizers import Adam
-from baselines.common.q_function import QFunction
+from baselines.common.q_function import QFunction, losses_and_priorities
 from baselines.common.schedules import make_schedule
 from baselines.common.updates import Step, make_update, move_towards
-from baselines.common.values import losses_and_priorities
 
 
 def q_targets(outputs, chooser_outputs, returns, discounts, *, values):
