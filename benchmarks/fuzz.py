@@ -58,7 +58,8 @@ TOTAL = 400  # agent steps of the runs
 SHARED = f"--num_timesteps={TOTAL} --checkpoint_interval=150 --num_env=2 --seed=0 "
 SHARED += "--env=CartPole-v1 --eval_interval=200 --eval_episodes=1"
 RUNS = {
-    "a2c": "--network=lstm --nlstm=4 --nsteps=2 --log_interval=25",
+    "a2c": "--network=lstm --nlstm=4 --value_network=shared --nsteps=2 "
+    "--log_interval=25",
     "dqn": "--num_layers=1 --num_hidden=4 --hiddens=[4] --buffer_size=150 "
     "--learning_starts=50 --batch_size=4 --prioritized_replay=True --print_freq=5",
 }
