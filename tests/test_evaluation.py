@@ -10,7 +10,7 @@ from test_algorithms import read_rows
 from toy_envs import CounterEnv
 
 from baselines import a2c, logger, run, sac
-from baselines.common.envs import make_env
+from baselines.common.envs import make_env, make_vec_env
 from baselines.common.errors import UserFileError, UserValueError
 from baselines.common.evaluation import Evaluation, evaluate, write_actions
 from baselines.common.model import Model
@@ -242,26 +242,47 @@ def test_evaluations_do_not_play_the_episodes_trained_on(quiet):
     assert env.seed == 3 and eval_env.seed == 5003
 
 
-def test_files_of_evaluations_begin_once_a_run_may(tmp_path):
+def a_monitor(folder):
+    return make_env("CartPole-v1", monitor_file=f"{folder}/eval")
+
+
+def a_monitor_in_a_worker(folder):
+    return make_vec_env("CartPole-v1", num_workers=1, log_dir=folder)
+
+
+def a_vec_monitor(folder):
+    env = DummyVecEnv([lambda: gym.make("CartPole-v1")])
+    return VecMonitor(env, f"{folder}/eval.monitor.csv")
+
+
+@pytest.mark.parametrize(
+    "make_eval_env", [a_monitor, a_monitor_in_a_worker, a_vec_monitor]
+)
+def test_files_of_evaluations_begin_once_a_run_may(tmp_path, make_eval_env):
     folder = str(tmp_path / "log")
 
     def train(**given):
+        eval_env = make_eval_env(folder)
         with logger.scoped_configure(folder, []):
             import_learn("a2c")(
                 env=gym.make("CartPole-v1"),
                 network="mlp",
-                eval_env=make_env("CartPole-v1", monitor_file=f"{folder}/eval"),
-                eval_interval=5,
+                eval_env=eval_env,
+                eval_interval=10,
                 eval_episodes=1,
+                checkpoint_interval=5,  # so the first one is before an evaluation
                 seed=0,
                 **given,
             )
+        eval_env.close()
+        (file,) = (tmp_path / "log").glob("*.monitor.csv")
+        return file.read_text()
 
-    train(total_timesteps=10)
+    first = train(total_timesteps=20)
     with pytest.raises(UserFileError, match="continue it with"):
-        train(total_timesteps=10)
-    train(total_timesteps=15, resume=folder)
-    train(total_timesteps=10, overwrite=True)
+        train(total_timesteps=20)
+    assert train(total_timesteps=30, resume=folder).startswith(first)
+    train(total_timesteps=20, overwrite=True)
 
 
 def test_training_stops_at_a_score(tmp_path):

@@ -10,6 +10,7 @@ from memory_checks import check_memory
 from toy_envs import BitFlips, CounterEnv
 
 from baselines import ddpg, logger, sac, td3
+from baselines.bench import Monitor
 from baselines.common.envs import make_vec_env
 from baselines.common.envs.goals import Goals, find_goals
 from baselines.common.episodes import EpisodeResults, ResultCollector, result_of
@@ -18,7 +19,12 @@ from baselines.common.evaluation import summary
 from baselines.common.hindsight_replay import HindsightReplayBuffer
 from baselines.common.off_policy import Player, make_memory
 from baselines.common.saving.states import DamagedState
-from baselines.common.vec_env import DummyVecEnv, VecFrameStack, VecMonitor
+from baselines.common.vec_env import (
+    DummyVecEnv,
+    SubprocVecEnv,
+    VecFrameStack,
+    VecMonitor,
+)
 from baselines.dqn import learn
 
 VECTOR = spaces.Box(-np.inf, np.inf, (3,), np.float32)
@@ -178,6 +184,21 @@ def test_goals_of_environments_in_this_process_and_in_workers(num_workers):
         np.testing.assert_array_equal(
             goals.compute_reward(np.zeros((2, 3)), desired), [-0.5, 0]
         )
+
+
+def test_finding_goals_leaves_the_file_of_a_worker(tmp_path):
+    def make():
+        env = Monitor(gym.wrappers.FlattenObservation(BitFlips()), str(tmp_path / "0"))
+        env.reset(seed=0)  # once, to seed it
+        return env
+
+    with SubprocVecEnv([make]) as env:
+        env.reset()
+        while not env.step(np.zeros(1, int))[2].any():
+            pass
+        written = (tmp_path / "0.monitor.csv").read_text()
+        find_goals(env)
+        assert (tmp_path / "0.monitor.csv").read_text() == written
 
 
 class Priced(BitFlips):

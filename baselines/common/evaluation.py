@@ -6,7 +6,6 @@ import gymnasium as gym
 import numpy as np
 
 from baselines import logger
-from baselines.bench.monitor import Monitor
 from baselines.common import mpi
 from baselines.common.envs import as_vec_env
 from baselines.common.episodes import result_of
@@ -144,8 +143,6 @@ class Evaluation:
             UserValueError: if its spaces are not those of the environment.
         """
         model.check_spaces(self.env)
-        with Monitor.without_files():
-            self.env.reset()  # Without a reset it has no state for checkpoints.
         self.model, self.folder = model, folder
 
     def score_at(self, num_timesteps):
@@ -195,7 +192,8 @@ class Evaluation:
             "best": self.best,
             "mean": self.mean,
             "num_timesteps": self.num_timesteps,
-            "env": self.env.get_state(),
+            # Before a reset it has no state, and its files may be an earlier run's.
+            "env": self.env.get_state() if self.num_timesteps else None,
         }
 
     def set_state(self, state) -> None:
@@ -206,7 +204,8 @@ class Evaluation:
                 check_number(state[name], name)
         self.best, self.mean = state["best"], state["mean"]
         self.num_timesteps = state["num_timesteps"]
-        self.env.set_state(state["env"])
+        if state["env"] is not None:
+            self.env.set_state(state["env"])
 
 
 def make_evaluation(arguments, seed):

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import gymnasium as gym
 import numpy as np
 
+from baselines.bench.monitor import Monitor
 from baselines.common.envs.checked import describe
 from baselines.common.errors import UserTypeError, UserValueError, first_line
 from baselines.common.vec_env.vec_env import VecEnvWrapper
@@ -56,7 +57,8 @@ def find_goals(venv) -> Goals:
         venv = venv.venv
     if not hasattr(venv, "local_env"):
         raise UserTypeError(f"{NEEDED}; received a {type(venv).__name__}")
-    env, reward_functions = venv.local_env(), []
+    with Monitor.without_files():  # if it is reset, to seed it
+        env, reward_functions = venv.local_env(), []
     while isinstance(env, gym.Wrapper) and not hasattr(env, "compute_reward"):
         if isinstance(env, gym.RewardWrapper):
             reward_functions.insert(0, env.reward)
