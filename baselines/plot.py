@@ -59,8 +59,9 @@ def plot(
             for 100 episodes, or for unsmoothed rows.
         references: numbers, for horizontal lines, and paths of CSV files with an x (in
             agent steps, frames, episodes or minutes) and a y in each row, for dashed
-            lines in the first panel. ``FILE.csv:Pong:a2c`` takes only the rows
-            ``Pong,a2c,x,y`` of a file with more columns. All may begin with ``LABEL=``.
+            lines in the first panel; or a single one. ``FILE.csv:Pong:a2c`` takes only
+            the rows ``Pong,a2c,x,y`` of a file with more columns. All may begin with
+            ``LABEL=``.
         title: of the picture; None for the environment, if it is the same in all logs.
         band: around the mean of several runs: ``range``, from the lowest to the
             highest; ``std``, one standard deviation (divided by n - 1) below and above;
@@ -90,6 +91,8 @@ def plot(
     if smooth is not None and smooth < 1:
         raise UserValueError(f"--smooth has to be at least 1, received {smooth}")
     logs = [logs] if isinstance(logs, (str, os.PathLike)) else logs
+    if isinstance(references, (str, int, float)):
+        references = [references]
     curves, env = find_curves(logs, y)
     references = [read_reference(text) for text in references]
     panels = [read_panel(curves, name, y, smooth) for name in names]
@@ -181,9 +184,9 @@ def draw(panels, x, y, references=(), title=None, size=(7, 4), band="range"):
         scale = 1e6 if longest >= 1e6 and name in ("steps", "frames") else 1
         for i, (label, seeds) in enumerate(curves.items()):
             line, color = styles[i % len(styles)]
-            draw_curve(axis, label, seeds, scale, band, color=color, ls=line)
+            draw_curve(axis, in_legend(label), seeds, scale, band, color=color, ls=line)
         for (label, xs, ys), color in zip(references, itertools.cycle(GREYS)):
-            style = {"color": color, "lw": 1.2, "label": label or None}
+            style = {"color": color, "lw": 1.2, "label": in_legend(label) or None}
             if xs is None:
                 axis.axhline(ys, ls=":", **style)
             elif axis is axes[0]:
@@ -209,6 +212,11 @@ def cut(xs, ys, right):
         return xs, ys
     shown = xs < right
     return np.append(xs[shown], right), np.append(ys[shown], np.interp(right, xs, ys))
+
+
+def in_legend(label) -> str:
+    """Returns a label that matplotlib shows, as it leaves out those with a first _."""
+    return f" {label}" if label.startswith("_") else label
 
 
 def add_legend(figure, handles, labels) -> int:

@@ -276,10 +276,19 @@ def test_a_reference_is_cut_where_the_picture_ends():
     assert figure.axes[0].get_ylim()[1] < 3
 
 
-def test_a_single_path_needs_no_list():
+def test_a_single_path_or_number_needs_no_list():
     write_log(Path("one"), [1.0] * 2)
     for path in "one", Path("one"):
         assert len(lines(plot(path, "c.png"))) == 1
+    for number in "10", 10:
+        figure = plot("one", "c.png", references=number)
+        assert [ys for _, _, ys in lines(figure)][1:] == [[10, 10]]
+
+
+def test_labels_with_an_underscore_are_shown():
+    write_log(Path("_sb3"), [1.0])
+    figure = plot(["_=_sb3"], "c.png", references=["_best=2"])
+    assert labels(figure) == [" _", " _best"]
 
 
 def test_axis_ends_where_the_mean_of_seeds_does():
@@ -362,6 +371,7 @@ def test_run_that_has_just_begun_is_left_out(capsys):
             "log resumed -o c.png --x=minutes --y=loss",
             "resumed was resumed, and without",
         ),
+        ("twice.csv -o c.png", "rows of several runs: steps fall from 200 to 100"),
         ("log -o c.png --titel=x", "unknown argument --titel; did you mean '--title'?"),
     ],
 )
@@ -374,6 +384,7 @@ def test_mistake_gives_one_line_and_no_picture(arguments, words, capsys):
     Path("begun").mkdir()
     write_monitor(Path("begun/0.0.monitor.csv"), [])
     table("r.csv", "game,x,y\nPong,1,2\n")
+    table("twice.csv", "eprewmean,total_timesteps\n1,100\n2,200\n3,100\n4,200\n")
     with pytest.raises(SystemExit) as stop:
         command.main(shlex.split(arguments))
     err = capsys.readouterr().err

@@ -259,6 +259,13 @@ def read_points(result, x, y, window):
     if not known.any():
         raise UserValueError(f"{result.dirname} has no numbers to draw yet")
     xs, ys = xs[known], ys[known]
+    falls = np.flatnonzero(np.diff(xs) < 0)
+    if falls.size and x != "minutes":  # which may be estimates, from rounded fps
+        before, after = xs[falls[0] : falls[0] + 2]
+        raise UserValueError(
+            f"{result.dirname} has rows of several runs: {x} fall from {before:g} to "
+            f"{after:g}; draw files that have one run each"
+        )
     return xs, ys, plot_util.smooth(ys, window or 1, mode="causal")
 
 
