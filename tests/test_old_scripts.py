@@ -163,7 +163,8 @@ def test_schedules_of_steps():
         [1.0, 0.6, 0.2, 0.2]
     )
     assert LinearSchedule(10, 3.0, initial_p=2.0).value(5) == 2.5
-    piecewise = PiecewiseSchedule([(0, 10), (10, 20), (30, 0)], outside_value=-1)
+    points = zip([0, 10, 30], [10, 20, 0])
+    piecewise = PiecewiseSchedule(points, outside_value=-1)
     found = [piecewise.value(t) for t in (-1, 0, 5, 10, 20, 30)]
     assert found == [-1, 10, 15, 20, 10, -1]
     steps = PiecewiseSchedule([(0, 1), (4, 2)], lambda left, right, fraction: left)

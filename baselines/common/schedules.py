@@ -48,7 +48,8 @@ def make_schedule(value, of_numbers="constant", name="the schedule"):
 
     Args:
         value: text such as ``linear:2.5e-4``, a schedule and its initial value; a
-            number, which follows ``of_numbers``; or such a function itself.
+            number, which follows ``of_numbers``; or such a function itself, which is
+            called with 0 to check it.
         of_numbers: name of the schedule for a plain number.
         name: of the argument, for messages.
 
@@ -57,6 +58,7 @@ def make_schedule(value, of_numbers="constant", name="the schedule"):
     """
     if callable(value):
         check_parameters(value, name)
+        check_result(value(0.0), 0.0, name)  # now, and not once the log is open
         return lambda progress: check_result(value(progress), progress, name)
     schedule, colon, start = str(value).rpartition(":")
     if not colon:
@@ -179,10 +181,10 @@ class PiecewiseSchedule:
     def __init__(
         self, endpoints, interpolation=linear_interpolation, outside_value=None
     ):
-        steps = [step for step, _ in endpoints]
+        self.endpoints = list(endpoints)
+        steps = [step for step, _ in self.endpoints]
         if steps != sorted(steps):
             raise UserValueError(f"steps of endpoints have to rise, received {steps}")
-        self.endpoints = list(endpoints)
         self.interpolation = interpolation
         self.outside_value = outside_value
 
