@@ -1,5 +1,6 @@
 """What signatures declare: types, ranges, meanings, parts; and how it is checked."""
 
+import dataclasses
 import math
 import os
 from collections.abc import Callable
@@ -113,11 +114,11 @@ def test_schedules_that_are_none(value):
 @pytest.mark.parametrize("result", [None, -1.0, float("nan"), float("inf"), "fast"])
 def test_schedules_of_the_user_return_numbers(result):
     arguments = dict(env=gym.make("CartPole-v1"), network="mlp", total_timesteps=5)
-    with pytest.raises(UserValueError, match="lr has to return a number .* for 0.8, "):
+    with pytest.raises(UserValueError, match="lr has to return a number .* for 0, "):
         a2c.learn(**arguments, lr=lambda progress: result)
     assert make_schedule(lambda progress: np.float32(progress))(0.25) == 0.25
     assert make_schedule(math.sqrt)(0.25) == 0.5
-    assert make_schedule(min)((0.5, 1)) == 0.5  # It has no signature to check.
+    assert make_schedule(int)(1.0) == 1  # It has no signature to check.
 
 
 def test_schedules_of_the_user_take_one_number():
@@ -148,6 +149,38 @@ def test_a_function_can_be_a_part():
 
     arguments = check_arguments(example, {"network": small, "width": 6})
     assert arguments.values["network"]().units == 6
+
+
+@dataclasses.dataclass
+class Wide:  # cannot be hashed
+    width: int = 4
+
+    def __call__(self):
+        return keras.layers.Dense(self.width)
+
+
+def test_an_object_can_be_a_part():
+    arguments = check_arguments(example, {"network": Wide(6)})
+    assert arguments.values["network"]().units == 6
+
+
+def unknown_type(units: "Sequence" = (8,)):  # noqa: F821
+    return keras.layers.Dense(units[0])
+
+
+@pytest.mark.parametrize(
+    ("network", "message"),
+    [
+        (
+            unknown_type,
+            "unknown_type .* cannot be read: name 'Sequence' is not defined",
+        ),
+        (dict, "arguments of <class 'dict'> cannot be read: no signature found"),
+    ],
+)
+def test_a_part_whose_arguments_cannot_be_read_is_refused(network, message):
+    with pytest.raises(UserTypeError, match=message):
+        check_arguments(example, {"network": network})
 
 
 def test_a_network_is_a_function_that_returns_a_layer():

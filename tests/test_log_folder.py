@@ -82,7 +82,8 @@ def test_model_to_start_from_is_not_overwritten(capsys):
         words = f"{SHORT} --log_path=log --overwrite --load_path={path}"
         assert f"the model to load, {path}, is of the run" in error_of(capsys, words)
         with pytest.raises(UserFileError, match="the model to load"):
-            learn_in("log", reset=False, load_path=path, overwrite=True)
+            given = dict(value_network="copy", load_path=path, overwrite=True)
+            learn_in("log", reset=False, **given)
     assert contents("log") == kept
 
 
@@ -388,7 +389,9 @@ def test_model_is_not_saved_in_the_place_of_the_log(capsys, name):
     assert not Path("log").exists()
 
 
-@pytest.mark.parametrize("text", ['{"model_type": "bert"}', "[]", "damaged"])
+@pytest.mark.parametrize(
+    "text", ['{"model_type": "bert"}', "[]", '["log_formats"]', "damaged"]
+)
 def test_folder_of_another_library_is_not_replaced(capsys, text):
     Path("log").mkdir()
     Path("log/config.json").write_text(text)

@@ -1,6 +1,5 @@
 """Reads declarations of a signature (``arguments.py``); checks values against them."""
 
-import functools
 import inspect
 import math
 import numbers
@@ -16,7 +15,13 @@ import numpy as np
 from annotated_types import BaseMetadata, GroupedMetadata
 
 from baselines.common.arguments import MayChange, Needs, NeedsNo
-from baselines.common.errors import UserValueError, shown, suggest
+from baselines.common.errors import (
+    UserTypeError,
+    UserValueError,
+    first_line,
+    shown,
+    suggest,
+)
 
 REQUIRED = inspect.Parameter.empty
 
@@ -174,12 +179,21 @@ class Argument:
                 marker(value, self.name)
 
 
-@functools.lru_cache(maxsize=64)
 def declared_arguments(fn) -> dict:
-    """Returns the arguments of a function that can be given by keyword, by name."""
+    """Returns the arguments of a function that can be given by keyword, by name.
+
+    Raises:
+        UserTypeError: if it has no signature, or one with an annotation that cannot be
+            evaluated.
+    """
     if hasattr(fn, "declared"):
         return fn.declared
-    parameters = inspect.signature(fn, eval_str=True).parameters.values()
+    try:
+        parameters = inspect.signature(fn, eval_str=True).parameters.values()
+    except Exception as error:  # Evaluating an annotation may raise anything.
+        raise UserTypeError(
+            f"the arguments of {shown(fn)} cannot be read: {first_line(error)}"
+        ) from None
     named = [
         p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
     ]

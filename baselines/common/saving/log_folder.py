@@ -99,9 +99,10 @@ def remove_run_files(folder) -> None:
 def is_config(path) -> bool:
     """Whether a ``config.json`` is one that our logger wrote, and not damaged."""
     try:
-        return "log_formats" in read_json(path)
-    except (UserError, TypeError):
+        found = read_json(path)
+    except UserError:
         return False
+    return isinstance(found, dict) and "log_formats" in found
 
 
 def check_may_overwrite(folder, load_path) -> None:
