@@ -13,6 +13,7 @@ import pickle
 import re
 
 import gymnasium as gym
+import keras
 import numpy as np
 import pytest
 from conftest import killed_after, slow
@@ -545,6 +546,15 @@ def test_action_spaces(alg, learn, small, space, tmp_path):
 def test_too_few_timesteps_are_refused(learn, small, make):
     with pytest.raises(UserValueError, match="one update takes"):
         learn(**small, env=make(), network="mlp", total_timesteps=1)
+
+
+def grid():
+    return keras.Sequential([keras.layers.Dense(4), keras.layers.Reshape((2, 2))])
+
+
+def test_network_whose_features_are_no_vector_is_refused(learn, small, make):
+    with pytest.raises(UserValueError, match=r"features \[B, F\], .* \[1, 2, 2\]"):
+        learn(**small, env=make(), network=grid)
 
 
 def test_command_line_refuses_what_is_out_of_range(alg, small, env_id):

@@ -144,7 +144,7 @@ class ActorCritic(Model):
 
     def policy(self, obs):
         """Returns parameters [B, P] of π(·|s) for raw observations."""
-        return self.parts["pi"](self.parts["network"](self.inputs(obs)))
+        return self.parts["pi"](self.features(self.inputs(obs)))
 
     def values(self, obs, actions, num_critics=None):
         """Returns the critics' values for raw observations, [critics, B].

@@ -44,7 +44,7 @@ class DiscreteActorCritic(Model):
         shape = self.observation_space.shape
         before = obs.shape[: len(obs.shape) - len(shape)]
         obs = ops.reshape(obs, (-1, *shape))
-        features = self.parts["network"](self.scale(obs))
+        features = self.features(self.scale(obs))
         logits, action_values = self.parts["pi"](features), self.parts["q"](features)
         return ops.reshape(logits, (*before, -1)), ops.reshape(
             action_values, (*before, -1)

@@ -87,6 +87,24 @@ class Model:
                 f"{space.shape}{hint} ({first_line(error)})"
             ) from error
 
+    def features(self, inputs, network="network"):
+        """Returns the features [B, F] that a network makes of inputs [B, ...].
+
+        Args:
+            inputs: observations as networks take them.
+            network: name of the part.
+
+        Raises:
+            UserValueError: if it returns anything else.
+        """
+        features = self.parts[network](inputs)
+        if len(features.shape) != 2:
+            raise UserValueError(
+                "the network has to return features [B, F], a vector for each "
+                f"observation, returned {list(features.shape)}; flatten them"
+            )
+        return features
+
     @property
     def named_variables(self) -> dict:
         """All variables, by names that do not depend on what else was built."""

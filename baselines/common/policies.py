@@ -113,16 +113,15 @@ class Policy(Model):
         inputs = self.scale(ops.reshape(obs, (-1, *self.observation_space.shape)))
         if "normalizer" in self.parts:
             inputs = self.parts["normalizer"](inputs)
-        network = self.parts["network"]
         if self.initial_state is None:
-            value_features = features = network(inputs)
+            value_features = features = self.features(inputs)
         else:
             inputs = ops.reshape(inputs, (*obs.shape[:2], *inputs.shape[1:]))
-            features, states = network(inputs, states, masks)
+            features, states = self.parts["network"](inputs, states, masks)
             features = ops.reshape(features, (-1, features.shape[-1]))
             value_features = features
         if "value_network" in self.parts:
-            value_features = self.parts["value_network"](inputs)
+            value_features = self.features(inputs, "value_network")
         values = ops.squeeze(self.parts["vf"](value_features), axis=-1)
         return self.parts["pi"](features), values, states
 

@@ -69,7 +69,7 @@ class QFunction(Model):
         return super().description | {"values": type(self.values).__name__}
 
     def _build(self, obs):
-        features = self.parts["network"](self.scale(obs))
+        features = self.features(self.scale(obs))
         for stream in self.streams:
             stream.build(features.shape)
 
@@ -84,7 +84,7 @@ class QFunction(Model):
             obs: [B, *observation shape]
             noise: [B or 1, F]
         """
-        features = self.parts["network"](self.scale(obs))
+        features = self.features(self.scale(obs))
         noise = split_last(noise, self.noise_sizes)
         outputs = [stream(features, x) for stream, x in zip(self.streams, noise)]
         shape = -1, self.num_actions, self.values.size
