@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from conftest import import_learn
 from gymnasium import spaces
-from toy_envs import CounterEnv
+from toy_envs import CounterEnv, RandomEnv
 
 import baselines
 from baselines import evaluate, logger, play, run
@@ -98,6 +98,7 @@ def test_load_path_takes_a_folder(trained, tmp_path):
         env=gym.make("CartPole-v1"),
         network="mlp",
         num_hidden=8,
+        value_network="copy",
         total_timesteps=0,
         load_path=trained,
     )
@@ -213,6 +214,7 @@ def test_load_runs_no_code_that_a_file_names(trained, tmp_path, change, words):
     [
         spaces.Box(0, 255, (3, 4, 2), np.uint8),
         spaces.Box(np.array([-1, -np.inf]), np.array([0.1, np.inf]), dtype=np.float32),
+        spaces.Box(-1, 1, (0,), np.float32),
         spaces.Discrete(3, start=-1),
         spaces.Discrete(3, dtype=np.int8),
         spaces.MultiDiscrete([2, 3], start=[1, 0]),
@@ -223,6 +225,13 @@ def test_load_runs_no_code_that_a_file_names(trained, tmp_path, change, words):
 def test_spaces_survive_a_file(space):
     found = space_from_json(json.loads(json.dumps(space_to_json(space))))
     assert found == space and str(found) == str(space)
+
+
+def test_bounds_that_a_file_has_no_room_for_are_refused_before_training():
+    high = np.linspace(1, 2, 500_000, dtype=np.float32)
+    env = RandomEnv(spaces.Box(-high, high), spaces.Discrete(2))
+    with pytest.raises(UserValueError, match="the bounds of a Box .* differ, and a mo"):
+        import_learn("a2c")(env=env, network="mlp", num_hidden=1, num_layers=1)
 
 
 @pytest.mark.parametrize(

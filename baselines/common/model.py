@@ -41,6 +41,9 @@ class Model:
         num_timesteps: agent steps that it was trained for; saved with it.
         initial_state: of a recurrent network, zeros [1, S], for any number of
             environments; None of others.
+
+    Raises:
+        UserValueError: if a space has more bounds than a model file has room for.
     """
 
     format = 4  # of its files; a class has a higher one once its own have changed
@@ -53,6 +56,8 @@ class Model:
         # A stream of its own: the environment is given the same seed.
         self.rng = np.random.default_rng(None if seed is None else [seed, 2])
         self.scale = make_scaling(observation_space)
+        for space in observation_space, action_space:
+            space_to_json(space)  # raises an error now if it cannot be saved later
         self.parts = {}
         self.arguments = None
         self.num_timesteps = 0

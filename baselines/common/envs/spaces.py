@@ -9,6 +9,7 @@ import numpy as np
 from baselines.common.errors import UserTypeError, UserValueError
 
 MAX_ELEMENTS = 2**24  # of a space in a file; far above any that can be trained on
+MOST_BOUNDS = 400_000  # low or high ones; a model file has room for a million values
 
 
 def flatten_observations(env) -> gym.Env:
@@ -99,7 +100,11 @@ def clip_actions(actions, space) -> np.ndarray:
 
 
 def space_to_json(space) -> dict:
-    """Returns a Box, Discrete, MultiDiscrete or MultiBinary space as JSON values."""
+    """Returns a Box, Discrete, MultiDiscrete or MultiBinary space as JSON values.
+
+    Raises:
+        UserValueError: if it is a Box with too many different bounds for a model file.
+    """
     kind = type(space).__name__
     if isinstance(space, gym.spaces.Discrete):
         values = {"kind": kind, "n": int(space.n), "start": int(space.start)}
@@ -113,12 +118,20 @@ def space_to_json(space) -> dict:
         n = space.n if isinstance(space.n, int) else list(space.n)
         return {"kind": kind, "n": n}
     shape, dtype = list(space.shape), str(space.dtype)
-    low, high = (
-        # One number where all are equal: an image's bounds are as large as the image.
-        bound.flat[0].item() if (bound == bound.flat[0]).all() else bound.tolist()
-        for bound in (space.low, space.high)
-    )
+    low, high = map(bound_to_json, (space.low, space.high))
     return {"kind": kind, "shape": shape, "dtype": dtype, "low": low, "high": high}
+
+
+def bound_to_json(bound):
+    """Returns one number if all are equal, as an image has as many as pixels."""
+    if bound.size and (bound == bound.flat[0]).all():
+        return bound.flat[0].item()
+    if bound.size > MOST_BOUNDS:
+        raise UserValueError(
+            f"the bounds of a Box of shape {bound.shape} differ, and a model file has "
+            f"room for {MOST_BOUNDS:,} of them; give it the same bounds everywhere"
+        )
+    return bound.tolist()
 
 
 def space_from_json(values) -> gym.Space:
