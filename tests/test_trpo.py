@@ -224,11 +224,17 @@ class OfOneStep:
         return rollout.rewards[0], {}
 
 
+class WithoutMetrics(OfOneStep):
+    def __call__(self, rollout):
+        return rollout.rewards
+
+
 @pytest.mark.parametrize(
     ("made", "message"),
     [
         (None, "has to return an object with begin, returned None"),
         (OfOneStep(), r"\[T, N\], \(32, 2\), received an array of shape \(2,\)"),
+        (WithoutMetrics(), r"WithoutMetrics has to return \(rewards, metrics\)"),
     ],
 )
 def test_rewards_that_do_not_fit_are_refused(made, message):

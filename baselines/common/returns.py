@@ -1,4 +1,4 @@
-"""Returns of a rollout: pure functions of NumPy arrays, ``retrace`` also of tensors.
+"""Rewards and returns of a rollout: functions of arrays, ``retrace`` also of tensors.
 
 Shapes: T steps of N environments. ``dones[t]`` is true if the episode ended
 with step t, and ``next_values[t]`` is the value of the state that actually
@@ -9,7 +9,22 @@ last state after a time limit.
 import numpy as np
 from keras import ops
 
-from baselines.common.errors import UserValueError
+from baselines.common.errors import UserTypeError, UserValueError, shown
+
+
+def rewards_and_metrics(reward, rollout) -> tuple:
+    """Returns what an object of ``common/rewards.py`` makes of a ``Rollout``.
+
+    Raises:
+        UserTypeError: if it is not rewards and a dict of metrics.
+    """
+    found = reward(rollout)
+    if isinstance(found, tuple) and len(found) == 2 and isinstance(found[1], dict):
+        return found
+    raise UserTypeError(
+        f"a call of {type(reward).__name__} has to return (rewards, metrics), an array "
+        f"[T, N] and a dict, returned {shown(found)}"
+    )
 
 
 def n_step(rewards, dones, next_values, gamma):

@@ -15,7 +15,7 @@ from baselines.common import mpi
 from baselines.common.algorithm import algorithm
 from baselines.common.optimizers import Adam
 from baselines.common.policies import Policy
-from baselines.common.returns import explained_variance, gae
+from baselines.common.returns import explained_variance, gae, rewards_and_metrics
 from baselines.common.runners import Runner, Shuffler, check_epochs, flatten, minibatch
 from baselines.common.trust_region import make_trust_region_update
 from baselines.common.updates import Step, make_update
@@ -146,7 +146,7 @@ def learn(
         for nupdates, num_timesteps in run.updates():
             rollout = runner.run()
             run.add_episodes(rollout.episodes)
-            rewards, reward_metrics = reward(rollout)
+            rewards, reward_metrics = rewards_and_metrics(reward, rollout)
             values = rollout.values, rollout.next_values
             advantages = gae(rewards, rollout.dones, *values, gamma, lam)
             returns = advantages + rollout.values
