@@ -132,7 +132,7 @@ def debug(*words):
 def show(line):
     """Writes a line only to the terminal, and only if rows are written there."""
     current.open()
-    if "stdout" in current.outputs:
+    if "stdout" in current.outputs and current.level <= INFO:
         current.outputs["stdout"].write_text(line)
 
 

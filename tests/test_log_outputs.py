@@ -60,7 +60,7 @@ def read_events(folder):
 def test_tensorboard_has_scalars_over_agent_steps():
     logger.configure("log", ["tensorboard"])
     first = {"total_timesteps": 40, "loss": 0.5, "eprewmean": float("nan")}
-    write(first, {"total_timesteps": 80, "loss": 0.25})
+    write(first, {"total_timesteps": 80, "loss": 0.25, "kind": None})
     state = logger.get_state()
     logger.close()
     expected = [
@@ -76,6 +76,15 @@ def test_tensorboard_has_scalars_over_agent_steps():
     logger.close()
     found, purged = read_events("log/tb")
     assert len(found) == 6 and purged == [81]
+
+
+def test_tensorboard_has_text():
+    logger.configure("log", ["tensorboard"])
+    write({"total_timesteps": 40, "phase": "warm-up"})
+    logger.close()
+    _, (step, name, value) = read_events("log/tb")[0]
+    assert (step, name) == (40, "phase/text_summary")
+    assert value.string_val == [b"warm-up"]
 
 
 def test_tensorboard_has_histograms():

@@ -305,11 +305,13 @@ def test_level_leaves_out_text_below_it_and_no_rows(level, expected):
         assert file.read() == '{"a": 1}\n'
 
 
-def test_disabled_writes_nothing_at_all():
-    logger.configure("log", ["log", "csv", "json"])
+def test_disabled_writes_nothing_at_all(capsys):
+    logger.configure("log", ["stdout", "log", "csv", "json"])
     logger.set_level(logger.DISABLED)
     logger.error("not written")
+    logger.show("not written")
     write({"a": 1})
+    assert capsys.readouterr().out == ""
     assert logger.getkvs() == {}
     sizes = {name: os.path.getsize(f"log/{name}") for name in os.listdir("log")}
     assert sizes.keys() == {"log.txt", "progress.csv", "progress.json"}

@@ -225,12 +225,15 @@ class TensorBoardOutput:
         flush(self.file)
 
     def write_row(self, row):
-        from tensorboardX.summary import Summary, scalar
+        from tensorboardX.summary import Summary, scalar, text
 
         self.step = row.get("total_timesteps", self.step + 1)
         summary = Summary()
         for key, value in row.items():
-            if not np.isnan(value):  # such as mean returns before an episode has ended
+            if isinstance(value, str):
+                summary.MergeFrom(text(key, value))
+            # NaN are, for example, mean returns before an episode has ended.
+            elif value is not None and not np.isnan(value):
                 summary.MergeFrom(scalar(key, value))
         self._write(self.step, summary=summary)
 
