@@ -3,6 +3,9 @@
 A distribution is a set of pure functions of ``params`` [B, num_params], the output
 of the layer that ``head`` makes. It draws no random numbers itself: sampling takes
 noise, drawn beforehand by ``noise``. Log-probabilities and entropies are in nats.
+
+All have the methods of ``Categorical``: ``sample`` and ``mode`` return actions
+[B, *action shape]; ``neglogp``, ``entropy`` and ``kl`` return [B].
 """
 
 import math
@@ -132,8 +135,8 @@ class Bernoulli:
 class DiagGaussian:
     """Continuous actions [B, *shape] with a mean and a log standard deviation each.
 
-    Actions are clipped by the environment (``envs.spaces.ClipActions``), not here, so
-    that likelihoods are those of the actions that were drawn.
+    Actions are clipped by the environment (``envs.spaces.ClipActions``, in those made
+    by this library), not here, so that likelihoods are those of the actions drawn.
 
     Args:
         space: a Box.
@@ -279,6 +282,7 @@ class SquashedGaussian(DiagGaussian):
         return self._neglogp(params, ops.arctanh(ratio))
 
     def entropy(self, params):
+        """Raises NotImplementedError: use ``sample_with_neglogp``."""
         raise NotImplementedError(
             "the entropy of a SquashedGaussian has no closed form"
         )
