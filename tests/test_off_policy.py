@@ -55,6 +55,17 @@ def test_actions_are_clipped_before_they_are_played_and_stored():
     np.testing.assert_array_equal(memory.actions[:2], np.full((2, 2, 2), [1, 6]))
 
 
+@pytest.mark.parametrize(
+    "returned",
+    [(np.zeros((2, 2)), np.zeros(2)), np.zeros(2), [[0, 0], [0, 0]], None],
+    ids=["a tuple", "another shape", "a list", "nothing"],
+)
+def test_what_is_no_array_of_actions_is_refused(returned):
+    player, _ = make_player(lambda obs: returned)
+    with pytest.raises(UserTypeError, match=r"an array of actions \[2, 2\], returned"):
+        player.step_async()
+
+
 def test_entropy_of_actions_shows_whether_they_still_vary():
     """Of those since the last call, with a first action other than 0."""
 

@@ -12,7 +12,7 @@ from baselines.common import mpi
 from baselines.common.envs.goals import find_goals
 from baselines.common.envs.spaces import clip_actions
 from baselines.common.episodes import ResultCollector, count_due
-from baselines.common.errors import UserFileError, UserValueError
+from baselines.common.errors import UserFileError, UserTypeError, UserValueError, shown
 from baselines.common.hindsight_replay import HindsightReplayBuffer
 from baselines.common.prioritized_replay import PrioritizedReplayBuffer
 from baselines.common.replay_buffer import ReplayBuffer
@@ -127,6 +127,9 @@ class Player:
         random_steps: agent steps at the start, over all environments and ranks, in
             which actions are drawn uniformly from the action space instead.
         seed: of these random actions; required if there are any.
+
+    Raises:
+        UserTypeError: from ``step_async``, if ``explore`` returns anything else.
     """
 
     def __init__(self, env, memory, explore, random_steps=0, seed=None):
@@ -157,7 +160,14 @@ class Player:
             self.actions = np.stack(actions)
         else:
             with timed("acting"):
-                actions = clip_actions(self.explore(self.obs), self.space)
+                actions = self.explore(self.obs)
+            expected = self.env.num_envs, *self.space.shape
+            if getattr(actions, "shape", None) != expected:
+                raise UserTypeError(
+                    f"explore has to return an array of actions {list(expected)}, "
+                    f"returned {shown(actions)}"
+                )
+            actions = clip_actions(actions, self.space)
             self.actions = np.asarray(actions, self.space.dtype)
         if self.counts.size:
             taken = self.actions - self.space.start
