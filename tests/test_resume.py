@@ -694,6 +694,7 @@ def test_loading_a_model_leaves_the_checkpoints_of_the_log_folder():
         learn(
             env=make_env("CartPole-v1"),
             network="mlp",
+            value_network="copy",
             total_timesteps=0,
             load_path="first/model.safetensors",
         )

@@ -48,8 +48,7 @@ def make_schedule(value, of_numbers="constant", name="the schedule"):
 
     Args:
         value: text such as ``linear:2.5e-4``, a schedule and its initial value; a
-            number, which follows ``of_numbers``; or such a function itself, which is
-            called with 0 to check it.
+            number, which follows ``of_numbers``; or such a function itself.
         of_numbers: name of the schedule for a plain number.
         name: of the argument, for messages.
 
@@ -58,7 +57,6 @@ def make_schedule(value, of_numbers="constant", name="the schedule"):
     """
     if callable(value):
         check_parameters(value, name)
-        check_result(value(0.0), 0.0, name)  # now, and not once the log is open
         return lambda progress: check_result(value(progress), progress, name)
     schedule, colon, start = str(value).rpartition(":")
     if not colon:
@@ -113,8 +111,11 @@ def check_result(result, progress, name) -> float:
 
 
 def check_schedule(value, name) -> None:
-    """Raises UserValueError unless ``make_schedule`` accepts the value."""
-    make_schedule(value, name=name)
+    """Raises UserValueError unless ``make_schedule`` accepts the value.
+
+    A function is called with 0, so that one that fails does so before a log is opened.
+    """
+    make_schedule(value, name=name)(0.0)
 
 
 def check_lrschedule(lr, lrschedule, *defaults) -> None:
