@@ -19,7 +19,7 @@ def mujoco():
 
 
 def classic_control():
-    # Found on CartPole, and tried on Acrobot: docs/algorithms/a2c.md has the scores.
+    # Found on CartPole, tried on Acrobot and Pendulum: see docs/algorithms/a2c.md.
     return dict(env=dict(num_env=2), ent_coef=0.0, lr=5e-3, value_network="copy")
 
 
