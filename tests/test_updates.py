@@ -10,10 +10,10 @@ from baselines.common.errors import DivergedError
 from baselines.common.updates import (
     Step,
     assign,
-    flatten,
+    from_vector,
     make_update,
     move_towards,
-    unflatten,
+    to_vector,
 )
 
 
@@ -117,12 +117,12 @@ def test_ranks_make_the_same_steps(monkeypatch, scan):
 
 def test_vectors_of_variables():
     variables = [variable(1.0, 2.0), keras.Variable(np.float32([[3, 4], [5, 6]]))]
-    vector = flatten(variables)
+    vector = to_vector(variables)
     np.testing.assert_array_equal(vector, [1, 2, 3, 4, 5, 6])
-    for part, original in zip(unflatten(vector, variables), variables):
+    for part, original in zip(from_vector(vector, variables), variables):
         np.testing.assert_array_equal(part, original)
     assign(variables, 2 * vector)
-    np.testing.assert_array_equal(flatten(variables), [2, 4, 6, 8, 10, 12])
+    np.testing.assert_array_equal(to_vector(variables), [2, 4, 6, 8, 10, 12])
 
 
 def test_nested_gradients_give_hessian_vector_products():
@@ -136,7 +136,7 @@ def test_nested_gradients_give_hessian_vector_products():
 
     def along(vector):
         _, gradients = gradient()
-        return ops.sum(flatten(gradients) * vector), {}
+        return ops.sum(to_vector(gradients) * vector), {}
 
     product = backend.compile(backend.value_and_grad(along, [x, y]), [x, y])
     _, (first, second) = product(np.float32([1, 2]))

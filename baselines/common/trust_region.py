@@ -10,7 +10,7 @@ from keras import ops
 from baselines.common import backend, mpi
 from baselines.common.errors import DivergedError
 from baselines.common.timing import timed
-from baselines.common.updates import assign, flatten
+from baselines.common.updates import assign, to_vector
 
 FISHER_STRIDE = 5  # between time steps that the Fisher matrix is computed from
 MAX_HALVINGS = 10  # of a step, before it is given up
@@ -62,7 +62,7 @@ def make_trust_region_update(policy, loss, max_kl, cg_iters, cg_damping):
     def update(states, obs, masks, *batch):
         inputs = states, obs, masks
         batch = params_of(*inputs), *inputs, *batch
-        weights = np.asarray(flatten(variables))
+        weights = np.asarray(to_vector(variables))
 
         def multiply(vector):
             return mpi.mean(product(vector, *inputs)) + cg_damping * vector
@@ -82,7 +82,7 @@ def make_trust_region_update(policy, loss, max_kl, cg_iters, cg_damping):
 def gradient_of(function, variables):
     """Returns a function for the gradient [P] of one that returns (loss, metrics)."""
     differentiate = backend.value_and_grad(function, variables)
-    return lambda *inputs: flatten(differentiate(*inputs)[1])
+    return lambda *inputs: to_vector(differentiate(*inputs)[1])
 
 
 def fisher_product(policy):

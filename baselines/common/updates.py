@@ -177,10 +177,10 @@ def averaged(step, loss_and_gradients, apply, everything):
 
     def differentiate(*batch):
         (_, metrics), gradients = loss_and_gradients(*batch)
-        return metrics, flatten(gradients)
+        return metrics, to_vector(gradients)
 
     def apply_flat(learning_rate, gradients):
-        apply(step, learning_rate, unflatten(gradients, step.variables))
+        apply(step, learning_rate, from_vector(gradients, step.variables))
 
     differentiate = backend.compile(differentiate, everything)
     apply_flat = backend.compile(apply_flat, everything)
@@ -193,12 +193,12 @@ def averaged(step, loss_and_gradients, apply, everything):
     return step_of_ranks
 
 
-def flatten(tensors):
+def to_vector(tensors):
     """Returns tensors as one vector."""
     return ops.concatenate([ops.reshape(x, (-1,)) for x in tensors])
 
 
-def unflatten(vector, variables) -> list:
+def from_vector(vector, variables) -> list:
     """Returns a vector's parts, in the shapes of variables."""
     sizes = [math.prod(variable.shape) for variable in variables]
     ends = np.cumsum(sizes)
@@ -209,8 +209,8 @@ def unflatten(vector, variables) -> list:
 
 
 def assign(variables, vector) -> None:
-    """Assigns the parts of a vector to variables, see ``unflatten``."""
-    for variable, value in zip(variables, unflatten(vector, variables)):
+    """Assigns the parts of a vector to variables, see ``from_vector``."""
+    for variable, value in zip(variables, from_vector(vector, variables)):
         variable.assign(value)
 
 
