@@ -78,26 +78,38 @@ def make_update(*steps, variables=(), after=None, scan=False):
         return check_finite(metrics, steps[0].optimizer.iterations)
 
     count_time = timed("updates")
-    if mpi.size == 1 and not scan:
-        update = backend.compile(update, everything)
-        return count_time(lambda *arguments: check(update(*arguments)))
-    if mpi.size == 1:
-        scanned = backend.scan(
+    if mpi.size > 1:
+        pairs = list(zip(steps, compute))
+        together = update_of_ranks(pairs, apply, everything, variables, after)
+        return count_time(scanned(together) if scan else together)
+    if scan:
+        compiled = backend.scan(
             lambda x, rate, *batch: update(rate, x, *batch), everything
         )
         return count_time(
-            lambda rate, slices, *batch: check(scanned(slices, rate, *batch))
+            lambda rate, slices, *batch: check(compiled(slices, rate, *batch))
         )
+    compiled = backend.compile(update, everything)
+    return count_time(lambda *arguments: check(compiled(*arguments)))
 
-    steps_of_ranks = [
-        averaged(*pair, apply, everything) for pair in zip(steps, compute)
-    ]
+
+def update_of_ranks(pairs, apply, everything, variables, after):
+    """Returns an update of several ranks, which all start with the weights of rank 0.
+
+    Args:
+        pairs: of a ``Step`` and its loss and gradients, see ``backend.value_and_grad``.
+        apply: function of a step, a learning rate and gradients.
+        everything: all variables.
+        variables, after: as in ``make_update``.
+    """
+    steps_of_ranks = [averaged(*pair, apply, everything) for pair in pairs]
     compiled_after = backend.compile(after, everything) if after is not None else None
-    shared = list({id(v): v for v in (*variables, *trained_by(steps))}.values())
+    trained = trained_by(step for step, _ in pairs)
+    shared = list({id(v): v for v in (*variables, *trained)}.values())
     broadcast(shared)
     updates = itertools.count()
 
-    def update_together(learning_rate, *batch):
+    def update(learning_rate, *batch):
         if next(updates) % CHECK_INTERVAL == 0:
             check_equal(shared)
         metrics = {}
@@ -105,16 +117,22 @@ def make_update(*steps, variables=(), after=None, scan=False):
             metrics |= step_of_ranks(learning_rate, *batch)
         if compiled_after is not None:
             compiled_after()
-        return check(metrics)
+        return check_finite(metrics, pairs[0][0].optimizer.iterations)
 
-    def scan_together(learning_rate, slices, *batch):
+    return update
+
+
+def scanned(update):
+    """Returns ``update(learning_rate, slices, *batch)``, one call per slice."""
+
+    def update_with_slices(learning_rate, slices, *batch):
         metrics = []
         for k in range(len(keras.tree.flatten(slices)[0])):
             one = keras.tree.map_structure(lambda x, k=k: x[k], slices)
-            metrics.append(update_together(learning_rate, one, *batch))
+            metrics.append(update(learning_rate, one, *batch))
         return keras.tree.map_structure(lambda *x: np.stack(x), *metrics)
 
-    return count_time(scan_together if scan else update_together)
+    return update_with_slices
 
 
 def checked_loss(loss):
