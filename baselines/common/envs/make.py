@@ -88,7 +88,7 @@ def make_env(
         UserValueError: if arguments do not suit the environment, or its own code
             raises; the message then has file and line.
     """
-    spec = as_spec(env_id)
+    spec, env_kwargs = as_spec(env_id), env_kwargs or {}
     env_type = env_type or find_env_type(spec)
     if wrapper_kwargs and env_type not in ("atari", "retro"):
         raise UserValueError(
@@ -100,40 +100,64 @@ def make_env(
             f"gamestate is for retro games, such as Airstriker-Genesis-v0; {spec.id} "
             f"is of type {env_type}, received gamestate {gamestate!r}"
         )
-    drawn = (env_kwargs or {}).get("render_mode") == "rgb_array"
-    if drawn:
-        # So that pygame does not look for a screen, nor MuJoCo where there is none.
-        os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
-        no_screen = not {"DISPLAY", "WAYLAND_DISPLAY"} & {*os.environ}
-        if sys.platform == "linux" and no_screen and find_library("EGL"):
-            os.environ.setdefault("MUJOCO_GL", "egl")
-    purpose = f"environment {spec.id!r} cannot be made"
-    with told_in_one_line(purpose, partial(find_definition, spec.entry_point)):
+    drawn = env_kwargs.get("render_mode") == "rgb_array"
+    with explained(spec, env_type, env_kwargs):
+        if drawn:
+            prepare_drawing()
+        env = CheckedEnv(make_base_env(spec, env_type, gamestate, env_kwargs))
+        env.reset(seed=seed)
+        if drawn:
+            check_drawing(env, spec, env_type)
+    env.action_space.seed(seed)
+    # Flattened below the Recorder, which stores observations: checkpoints need arrays.
+    env = Recorder(flatten_observations(env))
+    env = Monitor(env, monitor_file, allow_early_resets=True)
+    if isinstance(env.action_space, gym.spaces.Box):
+        env = ClipActions(env)
+    # Only here, because OpenCV is only for games.
+    if env_type == "atari":
+        from baselines.common.atari_wrappers import wrap_deepmind
+
+        env = wrap_deepmind(env, **wrapper_kwargs or {})
+    elif env_type == "retro":
+        from baselines.common.retro_wrappers import wrap_deepmind_retro
+
+        env = wrap_deepmind_retro(env, **wrapper_kwargs or {})
+    if reward_scale != 1.0:
+        env = gym.wrappers.TransformReward(env, lambda reward: reward_scale * reward)
+    return TerminalFrame(env) if drawn else env
+
+
+def make_base_env(spec, env_type, gamestate, env_kwargs) -> gym.Env:
+    """Returns an environment without the wrappers of ``make_env``, whose arguments."""
+    # Only here, because the emulators are only for games.
+    if env_type == "atari":
+        from baselines.common.atari_wrappers import make_atari
+
+        return make_atari(spec, **env_kwargs)
+    if env_type == "retro":
+        from baselines.common.retro_wrappers import make_retro
+
+        return make_retro(spec, gamestate, **env_kwargs)
+    if not str(spec.entry_point).startswith("gymnasium."):
+        quiet_emulator()  # which the user's own environment may use
+    with quiet_mujoco() if env_type == "mujoco" else contextlib.nullcontext():
+        return gym.make(spec, disable_env_checker=True, **env_kwargs)
+
+
+@contextlib.contextmanager
+def explained(spec, env_type, env_kwargs):
+    """Raises an error in one line for one that occurs when an environment is made.
+
+    Raises:
+        MissingDependency: if a package is missing.
+        UserValueError: for other errors of Gymnasium or of the environment's own code.
+    """
+    name = f"environment {spec.id!r}"
+    find_home = partial(find_definition, spec.entry_point)
+    with told_in_one_line(f"{name} cannot be made", find_home):
         try:
-            if env_type == "atari":
-                # Only here, because OpenCV and the emulator are only for Atari.
-                from baselines.common.atari_wrappers import make_atari, wrap_deepmind
-
-                env = make_atari(spec, **env_kwargs or {})
-            elif env_type == "retro":
-                from baselines.common.retro_wrappers import (
-                    make_retro,
-                    wrap_deepmind_retro,
-                )
-
-                env = make_retro(spec, gamestate, **env_kwargs or {})
-            else:
-                if not str(spec.entry_point).startswith("gymnasium."):
-                    quiet_emulator()  # which the user's own environment may use
-                quiet = quiet_mujoco if env_type == "mujoco" else contextlib.nullcontext
-                with quiet():
-                    env = gym.make(spec, disable_env_checker=True, **env_kwargs or {})
-            env = CheckedEnv(env)
-            env.reset(seed=seed)
-            if drawn and env_type in PYGAME_TYPES:
-                env.render()  # which imports pygame
-            elif drawn and "mujoco" in sys.modules:
-                check_drawing(env, spec)
+            yield
         except (ImportError, gym.error.DependencyNotInstalled) as error:
             reason = first_line(error)
             if env_type in EXTRAS:
@@ -142,32 +166,15 @@ def make_env(
                 reason = f"did you mean {newer!r}? ({reason})"
             elif place := find_place(error):
                 reason = f"{place}: {reason}"
-            raise MissingDependency(
-                f"environment {spec.id!r} cannot be used: {reason}"
-            ) from error
+            raise MissingDependency(f"{name} cannot be used: {reason}") from error
         except TypeError as error:
-            if "render_mode" not in (env_kwargs or {}):
+            if "render_mode" not in env_kwargs:
                 raise
-            raise UserValueError(
-                f"environment {spec.id!r} cannot be drawn: {first_line(error)}"
-            ) from error
+            reason = first_line(error)
+            raise UserValueError(f"{name} cannot be drawn: {reason}") from error
         except gym.error.Error as error:
-            raise UserValueError(
-                f"environment {spec.id!r} cannot be made: {first_line(error)}"
-            ) from error
-    env.action_space.seed(seed)
-    # Flattened below the Recorder, which stores observations: checkpoints need arrays.
-    env = Recorder(flatten_observations(env))
-    env = Monitor(env, monitor_file, allow_early_resets=True)
-    if isinstance(env.action_space, gym.spaces.Box):
-        env = ClipActions(env)
-    if env_type == "atari":
-        env = wrap_deepmind(env, **wrapper_kwargs or {})
-    elif env_type == "retro":
-        env = wrap_deepmind_retro(env, **wrapper_kwargs or {})
-    if reward_scale != 1.0:
-        env = gym.wrappers.TransformReward(env, lambda reward: reward_scale * reward)
-    return TerminalFrame(env) if drawn else env
+            reason = first_line(error)
+            raise UserValueError(f"{name} cannot be made: {reason}") from error
 
 
 def as_spec(env_id):
@@ -184,16 +191,31 @@ def as_spec(env_id):
     return env_id
 
 
-def check_drawing(env, spec) -> None:
-    """Raises UserValueError if MuJoCo cannot draw an environment."""
-    try:
-        env.render()
-    except Exception as error:  # of MuJoCo, or of one of three libraries below it
-        raise UserValueError(
-            f"environment {spec.id!r} cannot be drawn: {first_line(error)}; MUJOCO_GL "
-            f"is {os.environ.get('MUJOCO_GL', 'not set')}, and may be egl, osmesa or, "
-            "where there is a screen, glfw"
-        ) from error
+def prepare_drawing() -> None:
+    """Keeps pygame from looking for a screen, and MuJoCo where there is none."""
+    os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
+    no_screen = not {"DISPLAY", "WAYLAND_DISPLAY"} & {*os.environ}
+    if sys.platform == "linux" and no_screen and find_library("EGL"):
+        os.environ.setdefault("MUJOCO_GL", "egl")
+
+
+def check_drawing(env, spec, env_type) -> None:
+    """Draws an environment that may not be able to, as a package is missing.
+
+    Raises:
+        UserValueError: if MuJoCo cannot draw it.
+    """
+    if env_type in PYGAME_TYPES:
+        env.render()  # which imports pygame
+    elif "mujoco" in sys.modules:
+        try:
+            env.render()
+        except Exception as error:  # of MuJoCo, or of one of three libraries below it
+            raise UserValueError(
+                f"environment {spec.id!r} cannot be drawn: {first_line(error)}; "
+                f"MUJOCO_GL is {os.environ.get('MUJOCO_GL', 'not set')}, and may be "
+                "egl, osmesa or, where there is a screen, glfw"
+            ) from error
 
 
 def make_vec_env(
