@@ -22,27 +22,42 @@ MONITORS = Monitor, gym.wrappers.RecordEpisodeStatistics
 
 def find_warnings(run) -> list:
     """Returns the warnings about a ``Run`` that is about to train, one line each."""
-    lines = run.arguments.without_effect() + getattr(run.env, "ignored", [])
+    return [
+        *run.arguments.without_effect(),
+        *getattr(run.env, "ignored", []),
+        *warnings_of_arguments(run),
+        *warnings_of_wrappers(run),
+        *warnings_of_spaces(run),
+        *warnings_of_networks(getattr(run.model, "parts", {}).values()),
+    ]
+
+
+def warnings_of_arguments(run):
+    """Yields warnings about arguments that can hardly be meant as they are."""
     if run.evaluation is not None and run.evaluation.folder is None:
-        lines.append(
+        yield (
             "the best model of evaluations is not kept, as there is no log folder: "
             "call logger.configure(FOLDER) first"
         )
     bfloat16 = run.arguments.given["precision"] == "bfloat16"
     if bfloat16 and not precision.has_bfloat16():
-        lines.append(
+        yield (
             "precision is bfloat16, which is slower than float32 here: neither a GPU "
             "nor a processor (with oneDNN) that computes in it was found"
         )
     for name, argument in run.arguments.declared.items():
         value = run.arguments.given[name]
         if check_schedule in argument.markers and callable(value) and value(0.0) == 0:
-            lines.append(
+            yield (
                 f"{name} is 0 when training begins: its function gets the fraction of "
                 "training that is done, not of what remains"
             )
+
+
+def warnings_of_wrappers(run):
+    """Yields warnings about wrappers of environments that are missing or harmful."""
     if has_no_monitor(run.env):
-        lines.append(
+        yield (
             "returns of episodes will not be known, as the environments have no "
             "Monitor: wrap the VecEnv in a VecMonitor"
         )
@@ -50,20 +65,24 @@ def find_warnings(run) -> list:
         instead = "leave it out (VecNormalize: ob=False)"
         if "normalize_observations" in run.arguments.declared:
             instead += ", and give normalize_observations=True"
-        lines.append(
+        yield (
             "a wrapper normalises observations, and its statistics are not saved with "
             f"the model, which will get others in evaluate and play: {instead}"
         )
+
+
+def warnings_of_spaces(run):
+    """Yields warnings about observations and actions that suit no network."""
     space = run.env.observation_space
     if is_image(space) and has_channels_first(space):
-        lines.append(
+        yield (
             f"observations of shape {space.shape} look like [channels, height, width], "
             "but networks take [height, width, channels]; move the axis with "
             "gymnasium.wrappers.TransformObservation"
         )
     scaled = run.arguments.given.get("normalize_observations")
     if is_undivided(space) and not scaled:
-        lines.append(
+        yield (
             "observations go from 0 to 255 and are not divided, as their shape "
             f"{space.shape} is not that of an image, [height, width, channels]: divide "
             "them in a wrapper, or add the axis, for instance with gymnasium.wrappers."
@@ -72,28 +91,30 @@ def find_warnings(run) -> list:
     space = run.env.action_space
     gaussian = type(getattr(run.model, "distribution", None)) is DiagGaussian
     if gaussian and not has_usual_bounds(space):
-        lines.append(
+        yield (
             f"the actions {space} are far from -1 to 1, but the policy begins with "
             "actions of mean 0 and standard deviation 1: scale them, for instance with "
             "gymnasium.wrappers.RescaleAction(env, -1, 1)"
         )
-    parts = getattr(run.model, "parts", {}).values()
+
+
+def warnings_of_networks(parts):
+    """Yields warnings about layers that do not act as in other Keras programs."""
     idle = {type(layer).__name__ for part in parts for layer in layers_of(part)} & {
         "BatchNormalization",
         "Dropout",
     }
     if idle:
-        lines.append(
+        yield (
             f"the network has {' and '.join(sorted(idle))} layers, which act as after "
             "training: batch statistics do not change, and nothing is dropped; for "
             "normalisation, use LayerNormalization"
         )
     if any(part.losses for part in parts):
-        lines.append(
+        yield (
             "the network has regularizers, which are not part of the loss: add them in "
             "an algorithm of your own"
         )
-    return lines
 
 
 def layers_of(layer):
