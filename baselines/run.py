@@ -33,7 +33,7 @@ from baselines.common.loading import TrainedEnv, rendered
 from baselines.common.parsing import parse
 from baselines.common.run_folder import has_update_left
 from baselines.common.saving.checkpoints import list_manifests
-from baselines.common.saving.log_folder import MODEL_FILE, steps_of
+from baselines.common.saving.log_folder import MODEL_FILE, checkpoint_steps
 from baselines.common.signals import ignored_hangup, second_interrupt_ends
 from baselines.common.vec_env import WorkerError
 from baselines.common.vec_env.vec_video_recorder import VecFilm, VecVideoRecorder
@@ -211,8 +211,9 @@ def print_next_steps(settings, model_path) -> None:
     command = command_of_model(settings.config["command"], model_path)
     lines = [f"Log files: {logger.get_dir()}", f"Model: {model_path}"]
     manifests = list_manifests(os.path.join(logger.get_dir(), "checkpoints"))
+    done = checkpoint_steps(manifests[-1]) if manifests else 0
     # If it was ended by stop_at, it would end again at once.
-    if manifests and not has_update_left(logger.get_config(), steps_of(manifests[-1])):
+    if manifests and not has_update_left(logger.get_config(), done):
         steps = 2 * settings.num_timesteps
         lines.append(f"Train longer: {resume} --num_timesteps={steps}")
     command = f"{launcher()}{command}"

@@ -15,9 +15,9 @@ from baselines import logger
 from baselines.common.errors import UserFileError, UserValueError
 from baselines.common.saving.files import (
     flush,
-    going_on,
     open_text,
     synced_size,
+    tolerating,
     writing,
 )
 from baselines.common.saving.log_folder import check_no_run, hold
@@ -209,7 +209,7 @@ class ResultsWriter:
         """
         self.open()
         if not self.lost:
-            with going_on(self.filename, self._lose):
+            with tolerating(self.filename, self._lose):
                 self.csv.writerow(row)
                 flush(self.file)
         if self.lost:
@@ -223,7 +223,7 @@ class ResultsWriter:
 
     def get_state(self) -> dict:
         if not self.lost:
-            with going_on(self.filename, self._lose):
+            with tolerating(self.filename, self._lose):
                 self.size = synced_size(self.file)
         return {"header": self.header, "size": self.size}
 

@@ -10,7 +10,7 @@ from baselines.common import mpi
 from baselines.common.errors import UserTypeError, shown
 from baselines.common.held_warnings import show_warnings
 from baselines.common.log_outputs import find_output
-from baselines.common.saving.files import going_on, replace_file, writing
+from baselines.common.saving.files import replace_file, tolerating, writing
 from baselines.common.saving.log_folder import (
     check_links,
     check_unused,
@@ -188,11 +188,11 @@ class Logger:
         self.open()
         for name, output in list(self.outputs.items()):
             if self.level < DISABLED and hasattr(output, method):
-                with self.going_on(name):
+                with self.tolerating(name):
                     getattr(output, method)(*arguments)
 
     @contextlib.contextmanager
-    def going_on(self, name):
+    def tolerating(self, name):
         """Closes an output that fails, and leaves it out from then on."""
 
         def lose(error):
@@ -202,7 +202,7 @@ class Logger:
                 self.outputs.pop(name).close()
             self.lose(error)
 
-        with going_on(f"{name} to {self.folder}", lose):
+        with tolerating(f"{name} to {self.folder}", lose):
             yield
 
     def lose(self, error):
@@ -248,7 +248,7 @@ class Logger:
         self.open()
         self.keep_folder()
         for name, output in list(self.outputs.items()):
-            with self.going_on(name):
+            with self.tolerating(name):
                 self.states[name] = output.get_state()
         return dict(self.states)
 

@@ -24,9 +24,9 @@ from baselines.common.saving.log_folder import (
     LOG_FILES,
     MODEL_FILE,
     SAVED_FILES,
+    checkpoint_steps,
     find_run_files,
     is_locked,
-    steps_of,
 )
 
 
@@ -132,7 +132,7 @@ def count_steps(result):
     """Returns the number of agent steps of a run, None if it is unknown."""
     counts = [int(steps) for steps in read_known(result, STEPS)[-1:]]
     for path in list_manifests(os.path.join(result.dirname, "checkpoints")):
-        counts.append(steps_of(path))
+        counts.append(checkpoint_steps(path))
     if not counts and has_episodes(result):
         counts.append(int(known(plot_util.steps_of(result.monitor)).max(initial=0)))
     return max(counts, default=None)

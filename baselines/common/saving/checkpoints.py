@@ -25,7 +25,7 @@ from baselines.common.saving.files import (
     writing,
 )
 from baselines.common.saving.json_values import is_regular, read_json
-from baselines.common.saving.log_folder import OWN_FILE, steps_of
+from baselines.common.saving.log_folder import OWN_FILE, checkpoint_steps
 from baselines.common.saving.states import (
     DamagedState,
     VariableState,
@@ -368,7 +368,7 @@ def load_checkpoint(path):
         tensors, metadata = load_tensors(data)
         with refusing_damage():
             check_like(metadata, METADATA)
-            if metadata["num_timesteps"] != steps_of(path):
+            if metadata["num_timesteps"] != checkpoint_steps(path):
                 raise ValueError(f"it has {metadata['num_timesteps']} agent steps")
             states = put_arrays(metadata["states"], tensors)
             if not isinstance(states, dict) or not isinstance(

@@ -38,7 +38,7 @@ def writing(path):
 
 
 @contextlib.contextmanager
-def going_on(path, lose):
+def tolerating(path, lose):
     """Calls ``lose`` with the UserFileError if ``path`` cannot be written.
 
     Raises:

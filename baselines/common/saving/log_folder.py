@@ -54,7 +54,7 @@ def find_run_files(folder, names=RUN_FILES) -> list:
     return [path for name in names for path in sorted(glob(f"{folder}/{name}"))]
 
 
-def steps_of(path) -> int:
+def checkpoint_steps(path) -> int:
     """Returns the agent steps of a checkpoint, from the name of one of its files."""
     return int(os.path.basename(path)[:12])
 

@@ -13,7 +13,7 @@ from baselines.common.saving.checkpoints import (
     list_manifests,
     read_manifest,
 )
-from baselines.common.saving.log_folder import MODEL_FILE, steps_of
+from baselines.common.saving.log_folder import MODEL_FILE, checkpoint_steps
 from baselines.common.saving.states import check_like
 from baselines.common.saving.tensors import load_tensors, put_arrays, tensors_digest
 
@@ -36,7 +36,7 @@ def find_model(path) -> str:
     model = os.path.join(path, MODEL_FILE)
     saved = trained_for(model) if os.path.isfile(model) else -1
     for manifest in reversed(list_manifests(os.path.join(path, "checkpoints"))):
-        if steps_of(manifest) <= saved:
+        if checkpoint_steps(manifest) <= saved:
             break
         data = data_of_rank_0(manifest)
         with contextlib.suppress(UserError):

@@ -6,7 +6,7 @@ import os
 
 from baselines import logger
 from baselines.common.errors import UserValueError
-from baselines.common.saving.files import going_on
+from baselines.common.saving.files import tolerating
 from baselines.common.saving.states import check_like
 from baselines.common.vec_env.vec_env import VecEnvWrapper, tile_images
 from baselines.common.video import Video, check_packages, check_video, shrink
@@ -74,7 +74,7 @@ class VecVideoRecorder(VecEnvWrapper):
         if self.video is None:
             self.path = self._path()
             self.frames_left = self.video_length
-        with going_on(self.path, self._lose):
+        with tolerating(self.path, self._lose):
             self.video = self.video or Video(self.path, FRAMES_PER_SECOND)
             self.video.add(frame)
         self.frames_left -= 1
@@ -93,7 +93,7 @@ class VecVideoRecorder(VecEnvWrapper):
 
     def _end_video(self):
         if self.video is not None:
-            with going_on(self.path, self._lose):
+            with tolerating(self.path, self._lose):
                 self.video.close()
                 os.stat(self.path)  # Writing to a removed file raises no error.
             self.video = None
