@@ -279,6 +279,13 @@ def test_random_actions_have_no_effect_where_noise_explores():
     assert sentences == ["exploration_fraction is 0.5, which has no effect with noisy"]
 
 
+def test_overwrite_has_no_effect_on_a_run_that_is_resumed():
+    given = {"env": None, "network": "mlp", "overwrite": True}
+    assert not check_arguments(sac.learn, given).without_effect()
+    sentences = check_arguments(sac.learn, given | {"resume": "x"}).without_effect()
+    assert sentences == ["overwrite is True, which has no effect with resume"]
+
+
 def test_arguments_without_effect():
     sentences = check_arguments(example, {"needy": 4.0}).without_effect()
     assert sentences == ["needy is 4.0, which has no effect without switch"]

@@ -186,11 +186,15 @@ def run_arguments(
         "always float32",
     ] = "float32",
     load_path: Annotated[
-        Path | None, MayChange, "a saved model, or log folder of one, to start from"
+        Path | None,
+        MayChange,
+        "a saved model, or log folder of one, to start from; a resumed run that has a "
+        "checkpoint continues from that",
     ] = None,
     overwrite: Annotated[
         bool,
         MayChange,
+        NeedsNo("resume"),
         "whether to replace an existing run in the log folder, and files at other "
         "given paths",
     ] = False,
