@@ -77,7 +77,7 @@ def plot(
     import_matplotlib()
     output = os.path.expanduser(output)
     check_output(output)
-    names = x.split(",")
+    names = str(x).split(",")
     for name in names:
         if name not in X_UNITS:
             raise UserValueError(
