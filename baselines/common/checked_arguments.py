@@ -105,53 +105,40 @@ def check_arguments(fn, given, preset=MappingProxyType({})) -> Arguments:
         UserValueError: for a value of the wrong type or outside its range.
     """
     given = {**preset, **given}
-    declared = dict(declared_arguments(fn))
-    parts = {name: part for name, x in declared.items() if (part := x.marker(Part))}
-    functions = {}
-    for name, part in parts.items():
-        functions[name] = part.find(given.get(name, declared[name].default))
-        takes = declared_arguments(functions[name])
-        if takes.keys() & set(part.positional):
-            raise UserTypeError(
-                f"the {part.kind} {given.get(name)!r} has to take "
-                f"{' and '.join(part.positional)} by position only: put a / behind "
-                f"them, ({', '.join(part.positional)}, /)"
-            )
-        for both in takes.keys() & declared_arguments(fn).keys():
-            raise UserTypeError(
-                f"the {part.kind} {given.get(name)!r} has an argument {both!r}, but "
-                f"that is an argument of {fn.__name__}(); rename it"
-            )
-        declared = takes | declared
-    complete = {name: argument.default for name, argument in declared.items()} | given
-    takers = {
-        x: f"the {part.kind} {complete[x]!r}"
-        for x, part in parts.items()
-        if complete[x] is not REQUIRED
+    own = declared_arguments(fn)
+    parts = {name: part for name, x in own.items() if (part := x.marker(Part))}
+    functions = {
+        name: part.find(given.get(name, own[name].default))
+        for name, part in parts.items()
     }
-    free = [x for x, function in functions.items() if takes_anything(function)]
+    for name, part in parts.items():
+        check_part(f"the {part.kind} {given.get(name)!r}", part, functions[name], fn)
+    declared = dict(own)
+    for function in functions.values():
+        declared = declared_arguments(function) | declared
+    complete = {name: argument.default for name, argument in declared.items()} | given
+    # The functions that take arguments, as a message names them.
+    takers = {f"{fn.__name__}()": fn} | {
+        f"the {parts[name].kind} {complete[name]!r}": function
+        for name, function in functions.items()
+        if complete[name] is not REQUIRED
+    }
+    free = [name for name, function in functions.items() if takes_anything(function)]
     # Unknown names first: one may be another library's name for a missing argument.
     for name in complete:
         if name not in declared and not free:
-            named = " nor ".join([f"{fn.__name__}()", *takers.values()])
             raise UserTypeError(
-                f"neither {named} has an argument {name!r}"
+                f"neither {' nor '.join(takers)} has an argument {name!r}"
                 f"{suggest_name(name, declared)}"
             )
     for name, value in complete.items():
         if name not in declared:
             continue
         if value is REQUIRED:
-            owner = f"{fn.__name__}()"
-            for part_name, taker in takers.items():
-                if name in declared_arguments(functions[part_name]):
-                    owner = taker
-            meaning = declared[name].meaning
-            explained = f", {meaning}" if meaning else ""
-            raise UserTypeError(f"{owner} needs the argument {name!r}{explained}")
+            raise missing(declared[name], takers)
         declared[name].check(value)
         complete[name] = declared[name].convert(value)
-    values = {name: complete[name] for name in declared_arguments(fn)}
+    values = {name: complete[name] for name in own}
     for name, function in functions.items():
         its_own = declared_arguments(function)
         keywords = {
@@ -161,6 +148,41 @@ def check_arguments(fn, given, preset=MappingProxyType({})) -> Arguments:
         }
         values[name] = Builder(parts[name], values[name], keywords)
     return Arguments(values, complete, declared, dict(preset))
+
+
+def check_part(name, part, function, fn) -> None:
+    """Raises UserTypeError if the arguments of a part's function clash with others.
+
+    Args:
+        name: what the message calls it.
+        part: the ``Part``.
+        function: the part's own function.
+        fn: the function that takes the part.
+    """
+    takes = declared_arguments(function)
+    if takes.keys() & set(part.positional):
+        raise UserTypeError(
+            f"{name} has to take {' and '.join(part.positional)} by position only: put "
+            f"a / behind them, ({', '.join(part.positional)}, /)"
+        )
+    for both in takes.keys() & declared_arguments(fn).keys():
+        raise UserTypeError(
+            f"{name} has an argument {both!r}, but that is an argument of "
+            f"{fn.__name__}(); rename it"
+        )
+
+
+def missing(argument, takers) -> UserTypeError:
+    """Returns the error for an argument that was not given.
+
+    Args:
+        argument: its declaration.
+        takers: the functions that take arguments, by what the message calls them.
+    """
+    name = argument.name
+    *_, taker = [x for x, fn in takers.items() if name in declared_arguments(fn)]
+    explained = f", {argument.meaning}" if argument.meaning else ""
+    return UserTypeError(f"{taker} needs the argument {name!r}{explained}")
 
 
 def is_json(value) -> bool:
