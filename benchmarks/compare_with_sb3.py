@@ -1,11 +1,10 @@
-"""Checks A2C's update and the Atari wrappers against parts of Stable-Baselines3.
+"""Checks A2C's update and the Atari wrappers against Stable-Baselines3's.
 
     python -m benchmarks.compare_with_sb3     (needs pip install stable-baselines3)
 
-Update: a PyTorch network with the same initial weights is trained on the rollouts of
-one of our runs on Pong, with Stable-Baselines3's RMSpropTFLike, and with returns and a
-loss computed here. The largest difference between the weights is printed after some
-updates.
+Update: Stable-Baselines3's A2C gets the initial weights and the rollouts of one of our
+runs on Pong. It computes values, returns and advantages, and makes its own updates. The
+largest difference between its weights and ours is printed after some of them.
 
 Wrappers: one of our environments and one in Stable-Baselines3's AtariWrapper get the
 same emulator state at each reset and the same random actions.
@@ -16,100 +15,138 @@ import tempfile
 import ale_py
 import gymnasium as gym
 import numpy as np
+import stable_baselines3
 import torch
+import torch._dynamo  # It cannot be imported after TensorFlow.
 from stable_baselines3.common.atari_wrappers import AtariWrapper
-from stable_baselines3.common.sb2_compat.rmsprop_tf_like import RMSpropTFLike
-from torch import nn
+from stable_baselines3.common.envs import FakeImageEnv
+from stable_baselines3.common.logger import Logger
+from stable_baselines3.common.vec_env import DummyVecEnv
 
 from baselines import logger
-from baselines.a2c import learn
+from baselines.a2c import defaults, learn
 from baselines.common.envs import make_env, make_vec_env
+from baselines.common.misc_util import set_global_seeds
 from baselines.common.policies import Policy
 from baselines.common.vec_env import VecFrameStack
+from benchmarks import sb3
 
 GAME = "PongNoFrameskip-v4"
-TOTAL = 6_000_000
-GAMMA, ENTROPY, VALUE, LR = 0.99, 0.01, 0.5, 7e-4
+NUM_ENV = defaults.atari()["env"]["num_env"]
+SETTINGS = dict(  # learn()'s defaults
+    lr=7e-4,
+    lrschedule="linear",
+    nsteps=5,
+    gamma=0.99,
+    vf_coef=0.5,
+    ent_coef=0.01,
+    max_grad_norm=0.5,
+    alpha=0.99,
+    epsilon=1e-5,
+    network="cnn",
+)
+TOTAL = 10_000_000
 
 
-class Network(nn.Module):
-    """The network of the Nature paper with two heads."""
-
-    def __init__(self):
-        super().__init__()
-        self.convs = nn.ModuleList(
-            [nn.Conv2d(4, 32, 8, 4), nn.Conv2d(32, 64, 4, 2), nn.Conv2d(64, 64, 3)]
-        )
-        self.dense = nn.Linear(3136, 512)
-        self.pi, self.vf = nn.Linear(512, 6), nn.Linear(512, 1)
-
-    def forward(self, obs):
-        x = torch.tensor(np.array(obs)).permute(0, 3, 1, 2).float() / 255
-        for conv in self.convs:
-            x = conv(x).relu()
-        x = self.dense(x.permute(0, 2, 3, 1).flatten(1)).relu()
-        return self.pi(x), self.vf(x)[:, 0]
-
-    def layers(self):
-        return [*self.convs, self.dense, self.pi, self.vf]
+def make_theirs():
+    """Returns Stable-Baselines3's A2C, with an environment that only has spaces."""
+    sizes = dict(screen_height=84, screen_width=84, n_channels=4, channel_first=False)
+    env = DummyVecEnv([lambda: FakeImageEnv(action_dim=6, **sizes)] * NUM_ENV)
+    model = sb3.a2c(stable_baselines3, "CnnPolicy", env, SETTINGS)
+    model.set_logger(Logger(None, []))
+    return model
 
 
-def ours_of(layer):
+def layers(policy):
+    """Returns a Stable-Baselines3 policy's layers in the order of our variables."""
+    convs = [m for m in policy.features_extractor.cnn if hasattr(m, "kernel_size")]
+    dense = policy.features_extractor.linear[0]
+    return [*convs, dense, policy.action_net, policy.value_net]
+
+
+def to_ours(layer):
     """Returns a PyTorch layer's kernel and bias in Keras' layout."""
     kernel = layer.weight.detach()
-    kernel = kernel.permute(2, 3, 1, 0) if kernel.ndim == 4 else kernel.T
+    if kernel.ndim == 4:
+        kernel = kernel.permute(2, 3, 1, 0)
+    elif kernel.shape[1] == 3136:  # of an image of 64 x 7 x 7, here 7 x 7 x 64
+        kernel = kernel.reshape(-1, 64, 7, 7).permute(2, 3, 1, 0).flatten(0, 2)
+    else:
+        kernel = kernel.T
     return kernel.numpy(), layer.bias.detach().numpy()
 
 
-def copy_weights(policy, network):
-    variables = iter(policy.variables)
-    for layer in network.layers():
+def copy_weights(ours, theirs):
+    """Copies the variables of our policy to one of Stable-Baselines3."""
+    variables = iter(ours.variables)
+    for layer in layers(theirs):
         kernel = torch.tensor(next(variables).numpy())
-        kernel = kernel.permute(3, 2, 0, 1) if kernel.ndim == 4 else kernel.T
-        layer.weight.data = kernel.contiguous()
-        layer.bias.data = torch.tensor(next(variables).numpy())
+        if kernel.ndim == 4:
+            kernel = kernel.permute(3, 2, 0, 1)
+        elif kernel.shape[0] == 3136:
+            kernel = kernel.reshape(7, 7, 64, -1).permute(3, 2, 0, 1).flatten(1)
+        else:
+            kernel = kernel.T
+        layer.weight.data.copy_(kernel)
+        layer.bias.data.copy_(torch.tensor(next(variables).numpy()))
+
+
+def channels_first(obs):
+    """Returns images [N, 84, 84, 4] as a tensor [N, 4, 84, 84]."""
+    return torch.tensor(np.asarray(obs)).permute(0, 3, 1, 2)
+
+
+def update_theirs(model, rollout, next_obs, num_timesteps):
+    """Makes Stable-Baselines3's update with one of our rollouts."""
+    policy, buffer = model.policy, model.rollout_buffer
+    buffer.reset()
+    with torch.no_grad():
+        for t in range(len(rollout.rewards)):
+            obs = channels_first(rollout.obs[t])
+            actions = rollout.actions[t]
+            values, log_p, _ = policy.evaluate_actions(obs, torch.tensor(actions))
+            rewards, starts = rollout.rewards[t], rollout.masks[t]
+            buffer.add(obs.numpy(), actions, rewards, starts, values, log_p)
+        last_values = policy.predict_values(channels_first(next_obs))
+    buffer.compute_returns_and_advantage(last_values, rollout.dones[-1])
+    model._update_current_progress_remaining(num_timesteps - 1, TOTAL)
+    model.train()
 
 
 def compare_updates(checks=(1, 10, 100, 200)):
-    env = VecFrameStack(make_vec_env(GAME, num_env=16, seed=0), 4)
+    """Trains both, and prints how far their weights are apart after some updates."""
+    env = VecFrameStack(make_vec_env(GAME, num_env=NUM_ENV, seed=0), 4)
+    set_global_seeds(0)  # of the initial weights
     spaces = env.observation_space, env.action_space
     start = Policy(*spaces, "cnn", seed=0, algorithm="baselines.a2c.a2c")
     path = f"{logger.get_dir()}/start"
     start.save(path)
-    network = Network()
-    copy_weights(start, network)
-    optimizer = RMSpropTFLike(network.parameters(), lr=LR, alpha=0.99, eps=1e-5)
+    theirs = make_theirs()
+    copy_weights(start, theirs.policy)
+    initial = [variable.numpy() for variable in start.variables]
 
     def callback(names, _):
-        rollout = names["rollout"]
-        obs = np.asarray(rollout.obs)
-        logits, values = network(obs.reshape(-1, 84, 84, 4))
-        returns, following = [], network(names["runner"].obs)[1].detach().numpy()
-        for t in reversed(range(len(obs))):
-            following = rollout.rewards[t] + GAMMA * following * ~rollout.dones[t]
-            returns.insert(0, following)
-        returns = torch.tensor(np.stack(returns).reshape(-1))
-        policy = torch.distributions.Categorical(logits=logits)
-        log_p = policy.log_prob(torch.tensor(rollout.actions.reshape(-1)))
-        loss = -((returns - values.detach()) * log_p).mean()
-        loss = loss - ENTROPY * policy.entropy().mean()
-        loss = loss + VALUE * (values - returns).square().mean()
-        optimizer.zero_grad()
-        loss.backward()
-        nn.utils.clip_grad_norm_(network.parameters(), 0.5)
-        learning_rate = LR * (1 - (names["num_timesteps"] - 1) / TOTAL)
-        optimizer.param_groups[0]["lr"] = learning_rate
-        optimizer.step()
-        if names["nupdates"] in checks:
-            weights = [w for layer in network.layers() for w in ours_of(layer)]
-            pairs = zip(weights, names["policy"].variables)
-            difference = max(np.abs(a - b.numpy()).max() for a, b in pairs)
-            print(f"update {names['nupdates']}: largest difference {difference:.1e}")
-        return names["nupdates"] == checks[-1]
+        next_obs, number = names["runner"].obs, names["nupdates"]
+        update_theirs(theirs, names["rollout"], next_obs, names["num_timesteps"])
+        if number in checks:
+            ours = [variable.numpy() for variable in names["policy"].variables]
+            weights = [w for layer in layers(theirs.policy) for w in to_ours(layer)]
+            difference = largest_difference(ours, weights)
+            moved = largest_difference(ours, initial)
+            print(
+                f"update {number}: largest difference {difference:.1e}, weights moved "
+                f"by up to {moved:.1e}"
+            )
+        return number == checks[-1]
 
-    settings = dict(total_timesteps=TOTAL, checkpoint_interval=0, load_path=path)
-    learn(env=env, network="cnn", seed=0, callback=callback, **settings)
+    settings = dict(SETTINGS, total_timesteps=TOTAL, checkpoint_interval=0)
+    learn(env=env, seed=0, callback=callback, load_path=path, **settings)
     env.close()
+
+
+def largest_difference(some, others):
+    """Returns the largest absolute difference of two lists of arrays."""
+    return max(np.abs(a - b).max() for a, b in zip(some, others, strict=True))
 
 
 def compare_wrappers(steps=6000):
