@@ -85,6 +85,7 @@ CUT = {  # runs that are not trained, or not to their end, and why
     "systems/rainbow_4_steps_seed_0": "trained twice, see rainbow_4_steps_again_seed_0",
     "systems/rainbow_5_steps_seed_0": "it learns more slowly than with 4 steps",
     "systems/rainbow_512_seed_0": "it learns no sooner than with shared features",
+    "systems/rainbow_wide_seed_0": "it learns later than with returns from -5 to 5",
     "systems/rainbow_less_noise_seed_1": "it learns later than with the paper's noise",
     "systems/rainbow_4_steps_falling_lr_seed_1": "18 had become out of its reach",
     "acer_pong/seed_0": "the last 400,000 steps would not change the comparison",
