@@ -79,11 +79,11 @@ SYSTEMS = {  # as in Maksim Lapan's study, with dqn's preset and rainbow's learn
     "rainbow_512": "--alg=rainbow --network=cnn --dense_layer=False --hiddens=[512]",
 }
 CUT = {  # runs that are not trained, or not to their end, and why
-    "a2c_envs/4_seed_0": "its machine was lost, and seed 1 agrees with it",
+    "a2c_envs/4_seed_0": "its machine was lost; seed 1 was trained instead",
     "a2c_envs/16_seed_0": "results/a2c_pong/ten_million has 16 environments",
     "ppo2_clip/falling_4_envs_seed_0": "it learns later than with 8 environments",
     "systems/rainbow_4_steps_seed_0": "trained twice, see rainbow_4_steps_again_seed_0",
-    "systems/rainbow_5_steps_seed_0": "it learns more slowly than with 4 steps",
+    "systems/rainbow_5_steps_seed_0": "it learns no sooner than with 4 steps",
     "systems/rainbow_512_seed_0": "it learns no sooner than with shared features",
     "systems/rainbow_wide_seed_0": "it learns later than with returns from -5 to 5",
     "systems/rainbow_less_noise_seed_1": "it learns later than with the paper's noise",
@@ -122,6 +122,12 @@ def studies() -> list:
     command = f"--alg=rainbow --noisy_sigma=0.1 {PONG} --num_timesteps=6e5 --seed=1"
     command += " --lr=2.5e-4 --precision=bfloat16"
     found.append(Study("systems/rainbow_less_noise_seed_1", command, None, 18.0))
+    # The paper's learning rate and its Adam's epsilon, one at a time.
+    of_paper = {"lr": "--lr=6.25e-5", "epsilon": "--lr=2.5e-4 --adam_epsilon=1.5e-4"}
+    for name, arguments in of_paper.items():
+        command = f"--alg=rainbow {PONG} --num_timesteps=6e5 --seed=0 {arguments}"
+        command += " --precision=bfloat16"
+        found.append(Study(f"systems/rainbow_{name}_of_paper_seed_0", command, 150_000))
     for seed in (0, 1):
         command = f"--alg=rainbow {PONG} --num_timesteps=4e5 --n_step=4 --seed={seed}"
         command += " --lr=linear:3e-4 --precision=bfloat16"
