@@ -223,11 +223,13 @@ def find_state(folder, config, steps) -> str:
         started = os.path.getmtime(os.path.join(folder, "config.json"))
         if os.path.getmtime(path) >= started or not has_update_left(config, steps):
             return "finished"
-    if config.get("command", "") is None and not has_update_left(config, steps):
-        return "finished"  # Callers in Python save models where they like.
+    # Callers in Python save models where they like; folders are copied without them.
+    ended = not has_update_left(config, steps)
+    if ended and config.get("command", "") is None:
+        return "finished"
     if list_manifests(os.path.join(folder, "checkpoints")):
         return "resumable"
-    return "stopped"
+    return "finished" if ended else "stopped"
 
 
 def has_update_left(config, steps) -> bool:
