@@ -127,9 +127,10 @@ def check_arguments(fn, given, preset=MappingProxyType({})) -> Arguments:
     # Unknown names first: one may be another library's name for a missing argument.
     for name in complete:
         if name not in declared and not free:
+            neither = f"neither {' nor '.join(takers)} has an"
+            no_taker = neither if len(takers) > 1 else f"{fn.__name__}() has no"
             raise UserTypeError(
-                f"neither {' nor '.join(takers)} has an argument {name!r}"
-                f"{suggest_name(name, declared)}"
+                f"{no_taker} argument {name!r}{suggest_name(name, declared)}"
             )
     for name, value in complete.items():
         if name not in declared:
