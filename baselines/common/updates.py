@@ -123,7 +123,7 @@ def update_of_ranks(pairs, apply, everything, variables, after):
 
 
 def scanned(update):
-    """Returns ``update(learning_rate, slices, *batch)``, one call per slice."""
+    """Returns a function that calls ``update`` once for each slice of a batch."""
 
     def update_with_slices(learning_rate, slices, *batch):
         metrics = []

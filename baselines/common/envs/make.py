@@ -129,7 +129,7 @@ def make_env(
 
 
 def make_base_env(spec, env_type, gamestate, env_kwargs) -> gym.Env:
-    """Returns an environment without the wrappers of ``make_env``, whose arguments."""
+    """Returns an environment as its type makes it, with arguments of ``make_env``."""
     # Only here, because the emulators are only for games.
     if env_type == "atari":
         from baselines.common.atari_wrappers import make_atari
@@ -147,7 +147,7 @@ def make_base_env(spec, env_type, gamestate, env_kwargs) -> gym.Env:
 
 @contextlib.contextmanager
 def explained(spec, env_type, env_kwargs):
-    """Raises an error in one line for one that occurs when an environment is made.
+    """Turns errors of making an environment into errors of one line.
 
     Raises:
         MissingDependency: if a package is missing.
@@ -200,9 +200,10 @@ def prepare_drawing() -> None:
 
 
 def check_drawing(env, spec, env_type) -> None:
-    """Draws an environment that may not be able to, as a package is missing.
+    """Draws an environment once, if a missing package may only show then.
 
     Raises:
+        gym.error.DependencyNotInstalled: if pygame is missing.
         UserValueError: if MuJoCo cannot draw it.
     """
     if env_type in PYGAME_TYPES:
