@@ -21,6 +21,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from decimal import Decimal
 from pathlib import Path
 from typing import NamedTuple
 
@@ -270,7 +271,8 @@ def describe(study, folder=None) -> str:
         state, log = "cut" if study.name in CUT else "missing", None
     if log is not None:
         steps, mean = progress(log)
-        state += f" at {steps:,} agent steps, mean {mean:.1f}"
+        mean = tables.rounded(Decimal(str(mean)))  # as in the tables
+        state += f" at {steps:,} agent steps, mean {mean}"
     reason = f" ({CUT[study.name]})" if study.name in CUT else ""
     return f"{study.name:<42} {state}{reason}"
 

@@ -165,7 +165,7 @@ def test_list_says_what_is_begun_and_missing(results, tmp_path):
     (tmp_path / "x").mkdir()
     (tmp_path / "x" / "config.json").touch()
     found = study.describe(Study("x", ""), tmp_path)
-    assert found.endswith("begun at 0 agent steps, mean nan")
+    assert found.endswith("begun at 0 agent steps, mean NaN")
 
 
 def test_another_program_continues_with_the_same_arguments(results, tmp_path, capfd):
