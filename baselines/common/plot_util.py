@@ -25,7 +25,10 @@ from baselines.common.saving.json_values import read_json
 from baselines.common.settings import OWN
 from baselines.common.tables import read_table
 
-COLORS = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"  # Okabe, Ito
+COLORS = (  # six of Okabe and Ito, and two more
+    *("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"),
+    *("#6A3D9A", "#7F4F24"),
+)
 
 
 class Result(NamedTuple):
