@@ -27,7 +27,7 @@ SHORT = dict(
     [
         long(a2c.learn, a2c_defaults.atari(), 300_000),
         slow(ppo2.learn, ppo2_defaults.atari(), 60_000),
-        slow(dqn.learn, dqn_defaults.atari() | SHORT, 10_000),
+        (dqn.learn, dqn_defaults.atari() | SHORT, 10_000),
         long(rainbow.learn, rainbow_defaults.atari() | SHORT, 10_000),
     ],
     ids=["a2c", "ppo2", "dqn", "rainbow"],
