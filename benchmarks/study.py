@@ -115,7 +115,7 @@ def studies() -> list:
     found.append(Study("ppo2_clip/falling_4_envs_seed_0", command, 3_000_000))
     for seed in (0, 1):
         for system, arguments in SYSTEMS.items():
-            if seed and system not in ("dqn", "rainbow", "rainbow_4_steps"):
+            if seed and system not in ("dqn", "n_step", "rainbow", "rainbow_4_steps"):
                 continue
             command = f"{arguments} {PONG} --num_timesteps=6e5 --seed={seed}"
             command += " --lr=2.5e-4 --precision=bfloat16"
