@@ -171,9 +171,12 @@ def studies() -> list:
                 command = f"--alg={alg} --env={env}-v4 --num_timesteps=1e6"
                 command += f" --seed={seed} --eval_interval=50_000"
                 found.append(Study(f"continuous/{alg}_{env}_seed_{seed}", command))
-    for env, steps in {"FetchReach": 20_000, "FetchPush": 600_000}.items():
+    for env, steps, every in (
+        ("FetchReach", 20_000, 1_000),
+        ("FetchPush", 1_200_000, 30_000),
+    ):
         command = f"--alg=her --env={env}-v4 --num_timesteps={steps} --seed=0"
-        command += f" --eval_interval={steps // 20} --eval_episodes=50"
+        command += f" --eval_interval={every} --eval_episodes=50"
         found.append(Study(f"robotics/her_{env}_seed_0", command))
     return found
 
