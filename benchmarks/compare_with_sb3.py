@@ -25,6 +25,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 
 from baselines import logger
 from baselines.a2c import defaults, learn
+from baselines.common.declarations import declared_arguments
 from baselines.common.envs import make_env, make_vec_env
 from baselines.common.misc_util import set_global_seeds
 from baselines.common.policies import Policy
@@ -33,18 +34,7 @@ from benchmarks import sb3
 
 GAME = "PongNoFrameskip-v4"
 NUM_ENV = defaults.atari()["env"]["num_env"]
-SETTINGS = dict(  # learn()'s defaults
-    lr=7e-4,
-    lrschedule="linear",
-    nsteps=5,
-    gamma=0.99,
-    vf_coef=0.5,
-    ent_coef=0.01,
-    max_grad_norm=0.5,
-    alpha=0.99,
-    epsilon=1e-5,
-    network="cnn",
-)
+DEFAULTS = {name: x.default for name, x in declared_arguments(learn).items()}
 TOTAL = 10_000_000
 
 
@@ -52,7 +42,7 @@ def make_theirs():
     """Returns Stable-Baselines3's A2C, with an environment that only has spaces."""
     sizes = dict(screen_height=84, screen_width=84, n_channels=4, channel_first=False)
     env = DummyVecEnv([lambda: FakeImageEnv(action_dim=6, **sizes)] * NUM_ENV)
-    model = sb3.a2c(stable_baselines3, "CnnPolicy", env, SETTINGS)
+    model = sb3.a2c(stable_baselines3, "CnnPolicy", env, DEFAULTS | {"network": "cnn"})
     model.set_logger(Logger(None, []))
     return model
 
@@ -139,8 +129,8 @@ def compare_updates(checks=(1, 10, 100, 200)):
             )
         return number == checks[-1]
 
-    settings = dict(SETTINGS, total_timesteps=TOTAL, checkpoint_interval=0)
-    learn(env=env, seed=0, callback=callback, load_path=path, **settings)
+    settings = dict(total_timesteps=TOTAL, checkpoint_interval=0, load_path=path)
+    learn(env=env, network="cnn", seed=0, callback=callback, **settings)
     env.close()
 
 
