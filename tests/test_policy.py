@@ -3,6 +3,8 @@
 import json
 import os
 import pickle
+import subprocess
+import sys
 from functools import partial
 
 import gymnasium as gym
@@ -418,3 +420,30 @@ def test_recurrent_networks_are_compiled_by_xla_as_well(monkeypatch):
 
     for expected, found in zip(weights(False), weights(True), strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_settings_for_gpus_are_known_to_the_installed_tensorflow():
+    """A flag that XLA does not know ends the process."""
+    code = [
+        "import os",
+        "import tensorflow as tf",
+        "tf.config.list_physical_devices = lambda kind: [kind]",
+        "from baselines.common import backend",
+        "print(float(backend.compile(lambda x: x + 1, [])(tf.constant(1.0))))",
+        "print(os.environ['XLA_FLAGS'])",
+        "print(os.environ['TF_FORCE_GPU_ALLOW_GROWTH'])",
+    ]
+    of_user = {
+        "XLA_FLAGS": "--xla_gpu_enable_triton_gemm=true",
+        "TF_FORCE_GPU_ALLOW_GROWTH": "false",
+    }
+    found = subprocess.run(
+        [sys.executable, "-c", "\n".join(code)],
+        env=os.environ | of_user,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    ours = "--xla_gpu_enable_triton_gemm=false"
+    expected = ["2.0", f"{ours} {of_user['XLA_FLAGS']}", "false"]
+    assert found.stdout.splitlines() == expected

@@ -13,15 +13,21 @@ from baselines.common.machine import container_cores
 if mpi.local_size > 1 or container_cores() < math.inf:
     # By default, there are as many threads as the machine has cores.
     tf.config.threading.set_intra_op_parallelism_threads(mpi.available_cores())
-if mpi.local_size > 1 and (gpus := tf.config.list_physical_devices("GPU")):
-    # The ranks on a machine share them; by default TensorFlow allocates all memory.
-    gpu = gpus[mpi.local_rank % len(gpus)]
-    tf.config.set_visible_devices(gpu, "GPU")
-    tf.config.experimental.set_memory_growth(gpu, True)
 
+gpus = tf.config.list_physical_devices("GPU")
 # XLA fuses kernels that a GPU would launch one by one; on a CPU it is twice as slow as
 # TensorFlow's own kernels.
-USE_XLA = bool(tf.config.list_physical_devices("GPU"))
+USE_XLA = bool(gpus)
+if gpus:
+    # By default, TensorFlow allocates all memory of a GPU, which runs may share.
+    os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
+    # XLA fails to compile some of its own matrix products after convolutions, a2c's
+    # among them (github.com/openxla/xla/pull/36792). cuBLAS computes them instead. Of
+    # a flag that is given twice, the second counts, so that the user's does.
+    flags = "--xla_gpu_enable_triton_gemm=false", os.environ.get("XLA_FLAGS", "")
+    os.environ["XLA_FLAGS"] = " ".join(flags).strip()
+if gpus and mpi.local_size > 1:
+    tf.config.set_visible_devices(gpus[mpi.local_rank % len(gpus)], "GPU")
 
 
 def compile(fn, variables):
