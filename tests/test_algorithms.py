@@ -21,6 +21,7 @@ from conftest import killed_after, slow
 import baselines
 from baselines import logger
 from baselines.common import arguments as arg
+from baselines.common import backend
 from baselines.common.declarations import declared_arguments
 from baselines.common.discovery import find_algorithm, find_defaults
 from baselines.common.envs import make_env, make_vec_env
@@ -262,6 +263,29 @@ def test_compiled_calls_are_freed_with_the_model(learn, small, make):
         assert count_graphs() > before
         del model
     assert count_graphs() == before
+
+
+@pytest.mark.slow
+def test_training_compiled_by_xla_is_that_of_tensorflow(
+    learn, small, make, monkeypatch
+):
+    """XLA is for GPUs, but works here, too; it refuses shapes that depend on data."""
+
+    def train(use_xla):
+        monkeypatch.setattr(backend.tensorflow, "USE_XLA", use_xla)
+        with make() as env:
+            model = learn(
+                **small,
+                env=env,
+                network="mlp",
+                seed=0,
+                total_timesteps=110,
+                overwrite=True,
+            )
+        return [variable.numpy() for variable in model.variables]
+
+    for expected, found in zip(train(False), train(True), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-4)
 
 
 @contextlib.contextmanager
