@@ -221,7 +221,7 @@ def with_halved_rewards(env):
     ("make_env", "message"),
     [
         (lambda: with_halved_rewards(BitFlips()), "wrappers, has .* raised TypeError"),
-        (CounterEnv, "goals need environments .*; received CounterEnv with Box"),
+        (CounterEnv, "CounterEnv has no goals, but Box.*; replay_k needs environments"),
         (lambda: Priced(missing), r"it raised KeyError: 'no torque in info'"),
         (lambda: Priced(lambda a, b, _: -1.0), r"expected shape \(2,\).*received \(\)"),
     ],

@@ -23,8 +23,8 @@ def parse_noise(name, text):
     match = re.fullmatch(r"(normal|ou)_(\d+\.?\d*(?:[eE]-?\d+)?)|none", str(text))
     if match is None or not math.isfinite(float(match[2] or 0)):
         raise UserValueError(
-            f"{name} has to be none, or normal_0.2 or ou_0.2 with any other number, "
-            f"received {text!r}"
+            f"{name} has to be none, or normal_0.2 or ou_0.2 with any other number "
+            f"(there is no noise on parameters), received {text!r}"
         )
     return match[1], float(match[2] or 0)
 

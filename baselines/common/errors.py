@@ -86,21 +86,39 @@ LOG_FORMATS = (
     "environment variable OPENAI_LOG_FORMAT, choose what is logged"
 )
 MADE_BEFORE = "in Python, make_vec_env(..., num_env=N) makes the environments"
+LEARNING_RATES = (
+    "it is optim_stepsize in ppo1, vf_stepsize in trpo and gail, and actor_lr and "
+    "critic_lr in ddpg and her"
+)
+LENGTH = "give the length of training in agent steps"
+BLOCKS = (
+    "nb_rollout_steps agent steps and nb_train_steps optimiser steps follow each other"
+)
 OTHER_WAYS = {  # where ``OUR_NAMES`` does not help
     "batch_size": "on policy, a batch is a whole rollout; minibatches of it are set by "
     "nminibatches in ppo2, and by optim_batchsize in ppo1",
+    "demo_file": "her does not learn from demonstrations",
     "device": "choose a GPU by the environment variable CUDA_VISIBLE_DEVICES; without "
     "one, the processor trains",
-    "learning_rate": "it is optim_stepsize in ppo1, vf_stepsize in trpo and gail, and "
-    "actor_lr and critic_lr in ddpg and her",
+    "learning_rate": LEARNING_RATES,
     "log_path": "in Python, call logger.configure(FOLDER) before learn()",
     "logdir": "it is --log_path on the command line, and in Python, call "
     "logger.configure(FOLDER) before learn()",
+    "lr": LEARNING_RATES,
+    "max_episodes": LENGTH,
+    "max_iters": LENGTH,
+    "max_seconds": LENGTH,
+    "n_batches": BLOCKS,
+    "n_cycles": BLOCKS,
     "n_envs": MADE_BEFORE,
-    "nb_epochs": "give the length of training in agent steps",
+    "nb_epoch_cycles": LENGTH,
+    "nb_epochs": LENGTH,
+    "nb_eval_steps": "eval_interval and eval_episodes set how often and how long it is "
+    "evaluated",
     "num_env": MADE_BEFORE,
     "param_noise": "dqn, deepq and rainbow have noisy=True, for noisy networks; other "
     "algorithms have no noise of parameters",
+    "popart": "normalize_returns does both, in ddpg and her",
     "policy_kwargs": "give the arguments of the network by themselves, such as "
     "num_layers=2",
     "save_interval": "checkpoint_interval counts agent steps, and saves what --resume "

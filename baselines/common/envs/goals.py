@@ -14,9 +14,9 @@ from baselines.common.vec_env.vec_normalize import VecNormalize
 
 KEYS = "achieved_goal", "desired_goal"
 NEEDED = (
-    "goals need environments in a DummyVecEnv or SubprocVecEnv, with Dict observations "
-    "of observation, achieved_goal and desired_goal, and compute_reward(achieved_goal, "
-    "desired_goal, info)"
+    "replay_k needs environments in a DummyVecEnv or SubprocVecEnv, with Dict "
+    "observations of observation, achieved_goal and desired_goal, and "
+    "compute_reward(achieved_goal, desired_goal, info)"
 )
 
 
@@ -72,7 +72,7 @@ def find_goals(venv) -> Goals:
     space = env.observation_space
     if not (hasattr(env, "compute_reward") and has_goals(space, venv)):
         name = env.spec.id if env.spec else type(env).__name__
-        raise UserTypeError(f"{NEEDED}; received {name} with {describe(space)}")
+        raise UserTypeError(f"{name} has no goals, but {describe(space)}; {NEEDED}")
     goal_space = space["desired_goal"]
 
     def compute_reward(achieved, desired):
