@@ -459,19 +459,21 @@ def slices_of(alg, batch, noise):
 def test_losses_use_the_target_critics_and_the_weights(updated):
     alg, names, _ = updated
     set_values(names["target"].critics, 10, 20)
-    set_values(names["model"].critics, 2, 3)
+    set_values(names["model"].critics, 3, 2)
     obs, half = np.float32([[1], [2]]), np.float32([0.5, 0.5])
     actions, weights = np.float32([[0, 2], [0, 2]]), np.float32([1, 0.5])
     batch = Transitions(obs, actions, 2 * half, obs, half, weights, np.zeros(2, int))
     critic_loss, policy_loss = names["critic_loss"], names["policy_loss"]
     slices = slices_of(alg, batch, np.zeros((2, 2, 2), np.float32))
     loss = critic_loss(*([0] if alg is td3 else []), slices)[0]
-    # The target is 1 + 10 / 2 = 6, so errors are -4 and -3; weights are 1 and 1/2.
-    one, other = (16 + 8) / 2, (9 + 4.5) / 2
+    # The target is 1 + 10 / 2 = 6, so errors are -3 and -4; weights are 1 and 1/2.
+    one, other = (9 + 4.5) / 2, (16 + 8) / 2
     expected = {ddpg: one, td3: one + other, sac: (one + other) / 2}
     assert float(loss) == pytest.approx(expected[alg], rel=1e-5)
     metrics = policy_loss(slices)[1]
-    assert float(metrics["policy_loss"]) == pytest.approx(-2, rel=1e-5)
+    # Of the first critic, or of the lower one.
+    expected = {ddpg: -3, td3: -3, sac: -2}
+    assert float(metrics["policy_loss"]) == pytest.approx(expected[alg], rel=1e-5)
 
 
 def losses_at(updated, noise, alpha=None):
