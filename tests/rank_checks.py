@@ -19,7 +19,7 @@ from keras import ops
 from test_evaluation import Returns, Sure
 from test_normalize import Scripted
 
-from baselines import a2c, acer, ddpg, logger, ppo2, run, sac, trpo
+from baselines import a2c, acer, ddpg, logger, ppo2, run, sac, td3, trpo
 from baselines.common import mpi
 from baselines.common.envs import make_vec_env
 from baselines.common.evaluation import Evaluation
@@ -187,14 +187,22 @@ def off_policy_variables_are_equal_and_steps_are_counted_over_the_ranks():
     assert target.parts["returns"].count.numpy() == 2 * 17 * 2 * 8
     assert memory.beta_iters == 80
     # And with nothing left out at first.
-    sac.learn(
-        env=make_vec_env("Pendulum-v1", num_env=1, seed=0),
-        network="mlp",
-        learning_starts=0,
-        batch_size=8,
-        total_timesteps=8,
-        overwrite=True,
-    )
+    for learn, name, replay_k in (
+        (sac.learn, "Pendulum-v1", 0),
+        (td3.learn, "toy_envs:PointReach-v0", 4),
+    ):
+        model = learn(
+            env=make_vec_env(name, num_env=1, seed=0),
+            network="mlp",
+            learning_starts=0,
+            batch_size=8,
+            replay_k=replay_k,
+            total_timesteps=16,
+            overwrite=True,
+        )
+        weights = b"".join(v.numpy().tobytes() for v in model.variables)
+        first, second = mpi.gather(weights)
+        assert first == second
 
 
 def replays_are_as_many_on_all_ranks():

@@ -9,7 +9,7 @@ from gymnasium import spaces
 from memory_checks import check_memory
 from toy_envs import BitFlips, CounterEnv
 
-from baselines import ddpg, logger, sac, td3
+from baselines import ddpg, logger, run, sac, td3
 from baselines.bench import Monitor
 from baselines.common.envs import make_vec_env
 from baselines.common.envs.goals import Goals, find_goals
@@ -26,6 +26,7 @@ from baselines.common.vec_env import (
     VecMonitor,
 )
 from baselines.dqn import learn
+from baselines.evaluate import evaluate_run
 
 VECTOR = spaces.Box(-np.inf, np.inf, (3,), np.float32)
 ALWAYS = 10**15  # k, with which no transition keeps its goal
@@ -263,6 +264,16 @@ def test_robots_have_goals():
         assert set(batch.returns[0]) == {-1.0, 0.0}
         assert 0.03 < np.mean(batch.returns) + 1 < 0.5
         assert env.spec.id == "FetchReach-v4"
+
+
+@pytest.mark.slow
+def test_her_reaches_all_goals_of_a_robot(tmp_path):
+    pytest.importorskip("gymnasium_robotics")
+    folder = str(tmp_path / "run")
+    words = ["--alg=her", "--env=FetchReach-v4", "--num_timesteps=5000", "--seed=0"]
+    run.main([*words, f"--log_path={folder}"])
+    found = evaluate_run(folder, episodes=50, deterministic=True, seed=0)
+    assert found["success_rate"] >= 0.95
 
 
 def test_rate_of_successes():
