@@ -23,9 +23,12 @@ if gpus:
     os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
     # XLA fails to compile some of its own matrix products after convolutions, a2c's
     # among them (github.com/openxla/xla/pull/36792). cuBLAS computes them instead. Of
-    # a flag that is given twice, the second counts, so that the user's does.
-    flags = "--xla_gpu_enable_triton_gemm=false", os.environ.get("XLA_FLAGS", "")
-    os.environ["XLA_FLAGS"] = " ".join(flags).strip()
+    # a flag that is given twice, the second counts, so that the user's does; where the
+    # user names a file of flags, XLA would read only ours.
+    of_user = os.environ.get("XLA_FLAGS", "")
+    if not os.path.isfile(of_user):
+        flags = f"--xla_gpu_enable_triton_gemm=false {of_user}"
+        os.environ["XLA_FLAGS"] = flags.rstrip()
 if gpus and mpi.local_size > 1:
     tf.config.set_visible_devices(gpus[mpi.local_rank % len(gpus)], "GPU")
 
