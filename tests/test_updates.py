@@ -1,5 +1,7 @@
 """Several losses in one compiled call, target networks, second derivatives."""
 
+import functools
+
 import keras
 import numpy as np
 import pytest
@@ -84,6 +86,19 @@ def test_two_steps_may_share_an_optimiser():
     make_update(step, step, variables=[x])(None, np.float32([8]))
     assert float(x[0]) == 6
     assert int(optimizer.iterations) == 2
+
+
+def test_partial_function_is_a_loss_and_causes_no_warning(caplog):
+    """td3 has losses of this kind."""
+    x = variable(0.0)
+
+    def loss(scale, data):
+        loss = scale * ops.sum(ops.square(x - data)) / 2
+        return loss, {"loss": loss}
+
+    update = make_update(Step(functools.partial(loss, 0.5), sgd(), [x]), variables=[x])
+    assert float(update(None, np.float32([8]))["loss"]) == 16
+    assert not caplog.records
 
 
 def test_metrics_that_are_not_finite_are_refused():

@@ -1,6 +1,5 @@
 """The update of every algorithm: losses and optimisers in one compiled call."""
 
-import functools
 import itertools
 import math
 import zlib
@@ -141,7 +140,6 @@ def checked_loss(loss):
     It raises UserTypeError unless that is ``(loss, metrics)``, a scalar and a dict.
     """
 
-    @functools.wraps(loss)
     def compute(*batch):
         result = loss(*batch)
         name = getattr(loss, "__qualname__", type(loss).__name__)
