@@ -90,7 +90,7 @@ LEARNING_RATES = (
     "it is optim_stepsize in ppo1, vf_stepsize in trpo and gail, and actor_lr and "
     "critic_lr in ddpg and her"
 )
-LENGTH = "give the length of training in agent steps"
+LENGTH = "total_timesteps (num_timesteps) is the length of training, in agent steps"
 BLOCKS = (
     "nb_rollout_steps agent steps and nb_train_steps optimiser steps follow each other"
 )
