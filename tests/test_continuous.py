@@ -1,5 +1,8 @@
 """DDPG, TD3 and SAC: targets, noise, normalisation, Pendulum."""
 
+import gc
+import weakref
+
 import keras
 import numpy as np
 import pytest
@@ -69,7 +72,7 @@ def test_learn_clips_targets():
         found = []
 
         def callback(variables, _):
-            losses = variables["last_metrics"].values.get("critic_loss", ())
+            losses = variables["player"].last_metrics.get("critic_loss", ())
             found.extend(map(float, losses))
 
         env = DummyVecEnv([Unrewarded] * 4)
@@ -542,6 +545,24 @@ def names_after(alg, env, **settings):
 
 
 @pytest.mark.parametrize("alg", [dqn, ddpg, td3, sac], ids=lambda alg: alg.__name__)
+def test_the_memory_is_freed_when_training_ends(alg):
+    """At once, as it may have gigabytes, without waiting for the garbage collector."""
+    env = (CounterEnv if alg is dqn else Pushed)(truncate_after=5)
+    memories = []
+
+    def callback(names, _):
+        memories[:] = [weakref.ref(names["memory"])]
+
+    gc.collect()
+    gc.disable()
+    try:
+        alg.learn(env=env, network="mlp", total_timesteps=40, callback=callback)
+        assert memories[0]() is None
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize("alg", [dqn, ddpg, td3, sac], ids=lambda alg: alg.__name__)
 def test_training_updates_the_priorities(alg):
     own = dict(nb_rollout_steps=4, nb_train_steps=1) if alg is ddpg else {}
     env = (CounterEnv if alg is dqn else Pushed)(truncate_after=5)
@@ -561,7 +582,7 @@ def test_priorities_keep_their_unit_while_returns_are_normalised():
     settings = dict(nb_rollout_steps=10, nb_train_steps=20, total_timesteps=100)
     settings |= dict(normalize_returns=True, prioritized_replay=True)
     names = names_after(ddpg, LargeRewards(truncate_after=5), **settings)
-    assert np.mean(names["last_metrics"].values["critic_loss"]) < 10
+    assert np.mean(names["player"].last_metrics["critic_loss"]) < 10
     memory = names["memory"]
     priorities = memory.tree.get(np.arange(100)) ** (1 / memory.alpha)
     assert np.median(priorities) > memory.max_priority / 10

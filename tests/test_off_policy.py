@@ -14,6 +14,7 @@ from baselines.common.episodes import count_due
 from baselines.common.errors import UserTypeError, UserValueError
 from baselines.common.off_policy import Player, make_memory
 from baselines.common.prioritized_replay import PrioritizedReplayBuffer
+from baselines.common.saving.states import DamagedState
 from baselines.common.vec_env import DummyVecEnv, VecNormalize
 
 BOX = spaces.Box(np.float32([-1, -2]), np.float32([1, 6]))
@@ -37,7 +38,7 @@ def run_in(env, seed=0):
 def make_player(explore=None, num_env=2, seed=0, **arguments):
     env = DummyVecEnv([lambda: Pushed(truncate_after=3)] * num_env)
     memory = make_memory(run_in(env, seed), 100, n_step=1, gamma=0.9)
-    return Player(env, memory, explore, seed=seed, **arguments), memory
+    return Player(env, memory, explore, random_seed=seed, **arguments), memory
 
 
 def play(player, steps):
@@ -102,18 +103,28 @@ def test_random_actions_come_first_and_can_be_resumed():
         explored.append(len(obs))
         return np.zeros((len(obs), 2), np.float32)
 
-    player, memory = make_player(explore, random_steps=8)
+    player, memory = make_player(explore, learning_starts=8)
     actions = play(player, 6)
     np.testing.assert_array_equal(memory.actions[:6], actions)
     assert (explored, player.num_timesteps) == ([2, 2], 12)
     assert len(np.unique(actions[:4])) == 16 and not actions[4:].any()
-    player, _ = make_player(explore, random_steps=8)
+    player, _ = make_player(explore, learning_starts=8)
     first = play(player, 2)
+    player.last_metrics = {"loss": np.float32([1, 2])}
     state = player.get_state()
-    other, _ = make_player(explore, random_steps=8, seed=5)
+    other, _ = make_player(explore, learning_starts=8, seed=5)
     other.set_state(state)
     again = np.concatenate([first, play(other, 4)])
     np.testing.assert_array_equal(again, actions)
+    assert other.last_metrics == {"loss": 1.5}
+
+
+@pytest.mark.parametrize("forged", [{"loss": "high"}, {"loss": 1}, [1.5], None])
+def test_forged_metrics_are_refused(forged):
+    player, _ = make_player(lambda obs: np.zeros((len(obs), 2), np.float32))
+    play(player, 1)
+    with pytest.raises(DamagedState, match="last_metrics"):
+        player.set_state(player.get_state() | {"last_metrics": forged})
 
 
 def test_priorities_choose_the_memory():

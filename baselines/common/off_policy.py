@@ -113,7 +113,7 @@ def epsilon_at(step, num_steps, final) -> float:
 
 
 class Player:
-    """Steps environments and stores the steps in a replay memory.
+    """Steps environments, stores the steps, and says when to train on them.
 
     ``step_async`` begins a step; ``step_wait`` waits for it and stores it. Whatever
     runs in between, such as an optimiser step, overlaps with the worker processes.
@@ -124,25 +124,37 @@ class Player:
         explore: function of observations [N, *observation shape] that returns actions
             [N, *action shape]. Actions of a Box are clipped to it before they are
             played and stored.
-        random_steps: agent steps at the start, over all environments and ranks, in
-            which actions are drawn uniformly from the action space instead.
-        seed: of these random actions; required if there are any.
+        learning_starts: agent steps at the start, over all environments and ranks,
+            in which no optimiser step is due.
+        random_seed: if given, actions are drawn uniformly from the action space in
+            these steps, instead of by ``explore``.
+
+    Attributes:
+        obs: the newest observations [N, *observation shape]; None before the first.
+        actions: the newest actions, as played.
+        last_metrics: metrics of the newest optimiser steps, a dict; set by ``learn()``.
+            They are saved, so that a row has them even if nothing was trained since the
+            last row, or since resuming.
 
     Raises:
         UserTypeError: from ``step_async``, if ``explore`` returns anything else.
     """
 
-    def __init__(self, env, memory, explore, random_steps=0, seed=None):
+    def __init__(self, env, memory, explore, learning_starts=0, random_seed=None):
         self.env = env
         self.memory = memory
         self.explore = explore
-        self.random_steps = random_steps
+        # At least one step, so that every rank has something in its memory.
+        self.untrained_until = max(learning_starts, mpi.size * env.num_envs)
+        self.random_steps = 0
         self.space = copy.deepcopy(env.action_space)
-        if random_steps:
+        if random_seed is not None:
+            self.random_steps = learning_starts
             # A stream of its own: the environment is given the same seed.
-            sequence = np.random.SeedSequence([seed, 3])
+            sequence = np.random.SeedSequence([random_seed, 3])
             self.space.seed(int(sequence.generate_state(1)[0]))
         self.num_timesteps = 0
+        self.last_metrics = {}
         self.results = ResultCollector()
         self.obs = None
         self.actions = None
@@ -175,6 +187,25 @@ class Player:
         with timed("environments"):
             self.env.step_async(self.actions)
 
+    def training_due(self, run, every) -> int:
+        """Returns how many times training is due in this update of a run.
+
+        The first update warns if that is never the case before the run ends.
+
+        Args:
+            run: a ``Run``.
+            every: agent steps from one time to the next.
+        """
+        after, steps = self.untrained_until, run.num_updates * run.batch_size
+        is_first = run.previous_timesteps == run.first_timestep
+        if is_first and not count_due(0, steps, every, after):
+            logger.warn(
+                "nothing will be trained: total_timesteps (num_timesteps) is enough "
+                f"for {steps} agent steps, and optimiser steps are due every {every} "
+                f"agent steps after the first {after}"
+            )
+        return run.due(every, after)
+
     def action_entropy(self) -> float:
         """Returns the entropy, in nats, of the Discrete actions since the last call.
 
@@ -201,18 +232,23 @@ class Player:
         return self.results.collect(dones, infos)
 
     def get_state(self) -> dict:
+        metrics = self.last_metrics.items()
         return {
             "obs": self.obs,
             "num_timesteps": self.num_timesteps,
             "generator": self.space.np_random.bit_generator.state,
             "counts": self.counts,
+            "last_metrics": {name: float(np.mean(value)) for name, value in metrics},
             "env": self.env.get_state(),
         }
 
     def set_state(self, state) -> None:
         space, num_envs = self.env.observation_space, self.env.num_envs
-        expected = {"num_timesteps": 0, "counts": self.counts}
-        check_like(state, {"obs": ..., "generator": ..., "env": ..., **expected})
+        anything = dict.fromkeys(("obs", "generator", "env", "last_metrics"), ...)
+        check_like(state, {"num_timesteps": 0, "counts": self.counts, **anything})
+        metrics = state["last_metrics"]
+        if not isinstance(metrics, dict) or {*map(type, metrics.values())} - {float}:
+            raise DamagedState("last_metrics are not floats by name")
         check_batch(state["obs"], (num_envs, *space.shape), space.dtype, "obs")
         if (state["counts"] < 0).any():
             raise DamagedState("counts is negative")
@@ -221,30 +257,7 @@ class Player:
         self.num_timesteps = state["num_timesteps"]
         set_generator(self.space.np_random, state["generator"])
         self.counts = state["counts"].copy()
-
-
-def steps_before_training(learning_starts, env) -> int:
-    """Returns the number of agent steps, over all ranks, before training begins.
-
-    By then every rank has something in its memory.
-    """
-    return max(learning_starts, mpi.size * env.num_envs)
-
-
-def warn_if_untrained(run, every, after) -> None:
-    """Warns if training ends before the first optimiser step.
-
-    Args:
-        every: agent steps between optimiser steps.
-        after: agent steps up to which none is due.
-    """
-    steps = run.num_updates * run.batch_size
-    if steps and not count_due(0, steps, every, after):
-        logger.warn(
-            f"nothing will be trained: total_timesteps (num_timesteps) is enough for "
-            f"{steps} agent steps, and optimiser steps are due every {every} agent "
-            f"steps after the first {after}"
-        )
+        self.last_metrics = metrics
 
 
 def old_names(run) -> dict:
@@ -285,21 +298,6 @@ def check_returns(returns, gamma, n_step) -> None:
                 f"{f' as the sum of up to {n_step}' if n_step > 1 else ''}; with "
                 "clip_return=False, they may have any size"
             )
-
-
-class LastMetrics:
-    """The metrics of the last update, saved so that rows after resuming have them."""
-
-    def __init__(self):
-        self.values = {}
-
-    def get_state(self) -> dict:
-        return {key: float(np.mean(value)) for key, value in self.values.items()}
-
-    def set_state(self, state) -> None:
-        if not all(type(value) is float for value in state.values()):
-            raise DamagedState("a metric is not a float")
-        self.values = state
 
 
 class BestWeights:

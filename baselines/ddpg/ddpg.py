@@ -14,13 +14,10 @@ from baselines.common.actor_critic import ActorCritic
 from baselines.common.algorithm import algorithm
 from baselines.common.distributions import Deterministic
 from baselines.common.off_policy import (
-    LastMetrics,
     Player,
     check_returns,
     make_memory,
     return_limits,
-    steps_before_training,
-    warn_if_untrained,
 )
 from baselines.common.optimizers import Adam
 from baselines.common.updates import Step, make_update, move_towards
@@ -141,28 +138,27 @@ def learn(
     memory = make_memory(
         run, buffer_size, prioritized_replay, replay_k, n_step=n_step, gamma=gamma
     )
-    player = Player(
-        env, memory, lambda obs: noise.add(model.act(obs)), learning_starts, seed
-    )
-    last_metrics = LastMetrics()
-    untrained_until = steps_before_training(learning_starts, env)
-    parts = dict(target=target, memory=memory, player=player, last_metrics=last_metrics)
+
+    def explore(obs):
+        return noise.add(model.act(obs))
+
+    player = Player(env, memory, explore, learning_starts, random_seed=seed)
+    parts = dict(target=target, memory=memory, player=player)
     parts |= dict(critic_optimizer=critic_optimizer, policy_optimizer=policy_optimizer)
     with run.start(1, model, **parts, noise=noise):
-        warn_if_untrained(run, nb_rollout_steps, untrained_until)
         for _, num_timesteps in run.updates():
             player.step_async()
-            if blocks := run.due(nb_rollout_steps, after=untrained_until):
+            if blocks := player.training_due(run, nb_rollout_steps):
                 batches = memory.sample(blocks * nb_train_steps, batch_size)
                 if clip_return:
                     check_returns(batches.returns, gamma, n_step)
                 metrics = update(None, batches)
                 memory.update_priorities(batches.indices, metrics.pop("priorities"))
                 model.observe_returns(metrics.pop("targets"), target)
-                last_metrics.values = metrics
+                player.last_metrics = metrics
             run.add_episodes(player.step_wait())
             model.observe(player.obs, target)
             if run.episodes_due(print_freq):
-                run.log(last_metrics.values, episodes=run.episodes.count)
+                run.log(player.last_metrics, episodes=run.episodes.count)
             run.stop = callback is not None and callback(locals(), globals())
     return model

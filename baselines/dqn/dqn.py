@@ -15,13 +15,10 @@ from baselines.common import backend
 from baselines.common.algorithm import algorithm
 from baselines.common.off_policy import (
     BestWeights,
-    LastMetrics,
     Player,
     epsilon_at,
     make_memory,
     old_names,
-    steps_before_training,
-    warn_if_untrained,
 )
 from baselines.common.optimizers import Adam
 from baselines.common.q_function import QFunction, losses_and_priorities
@@ -218,28 +215,18 @@ def learn(
     update_target = backend.compile(
         lambda: move_towards(target.variables, model.variables, 1), variables
     )
-    untrained_until = steps_before_training(learning_starts, env)
     exploration_steps = 0 if noisy else exploration_fraction * total_timesteps
-    player = Player(env, memory, lambda obs: model.step(obs)[0])
+    player = Player(env, memory, lambda obs: model.step(obs)[0], learning_starts)
     saves_best = total_timesteps and checkpoint_freq
     best = BestWeights(run, model, checkpoint_path if saves_best else None)
-    last_metrics = LastMetrics()
-    parts = dict(
-        target=target,
-        optimizer=optimizer,
-        memory=memory,
-        player=player,
-        best=best,
-        last_metrics=last_metrics,
-    )
-    with run.start(1, model, **parts):
-        warn_if_untrained(run, train_freq, untrained_until)
+    parts = dict(target=target, memory=memory, player=player, best=best)
+    with run.start(1, model, optimizer=optimizer, **parts):
         for _, num_timesteps in run.updates():
             model.epsilon = epsilon_at(
                 run.previous_timesteps, exploration_steps, final_epsilon
             )
             player.step_async()
-            if num_batches := run.due(train_freq, after=untrained_until):
+            if num_batches := player.training_due(run, train_freq):
                 shape = num_batches, batch_size
                 if large_batch:
                     shape = 1, num_batches * batch_size
@@ -249,24 +236,24 @@ def learn(
                 metrics = update(rate, (transitions, noise))
                 priorities = metrics.pop("priorities")
                 memory.update_priorities(transitions.indices, priorities)
-                last_metrics.values = metrics
+                player.last_metrics = metrics
             if run.due(target_network_update_freq):
                 update_target()
             run.add_episodes(player.step_wait())
             if run.episodes_due(print_freq):
                 run.log(
-                    last_metrics.values,
+                    player.last_metrics,
                     episodes=run.episodes.count,
                     epsilon=model.epsilon,
                     action_entropy=player.action_entropy(),
                 )
-            if checkpoint_freq and run.due(checkpoint_freq) and last_metrics.values:
+            if checkpoint_freq and run.due(checkpoint_freq) and player.last_metrics:
                 best.update_best(run.episodes)
             if callback is not None:
                 run.stop = callback(locals() | old_names(run), globals())
     model.epsilon = None
     if total_timesteps:
-        if checkpoint_freq and last_metrics.values:
+        if checkpoint_freq and player.last_metrics:
             best.update_best(run.episodes)
         # If an evaluation met stop_at, it was of the current weights: keep them.
         if not (run.reached_score and run.evaluation):

@@ -16,13 +16,7 @@ from baselines.common.action_noise import ActionNoise
 from baselines.common.actor_critic import ActorCritic
 from baselines.common.algorithm import algorithm
 from baselines.common.distributions import Deterministic
-from baselines.common.off_policy import (
-    LastMetrics,
-    Player,
-    make_memory,
-    steps_before_training,
-    warn_if_untrained,
-)
+from baselines.common.off_policy import Player, make_memory
 from baselines.common.optimizers import Adam
 from baselines.common.schedules import make_schedule
 from baselines.common.updates import Step, make_update, move_towards
@@ -135,18 +129,17 @@ def learn(
     memory = make_memory(
         run, buffer_size, prioritized_replay, replay_k, n_step=n_step, gamma=gamma
     )
-    player = Player(
-        env, memory, lambda obs: noise.add(model.act(obs)), learning_starts, seed
-    )
-    last_metrics = LastMetrics()
-    untrained_until = steps_before_training(learning_starts, env)
-    parts = dict(target=target, memory=memory, player=player, last_metrics=last_metrics)
+
+    def explore(obs):
+        return noise.add(model.act(obs))
+
+    player = Player(env, memory, explore, learning_starts, random_seed=seed)
+    parts = dict(target=target, memory=memory, player=player)
     parts |= dict(critic_optimizer=critic_optimizer, policy_optimizer=policy_optimizer)
     with run.start(1, model, **parts, noise=noise):
-        warn_if_untrained(run, policy_delay * train_freq, untrained_until)
         for _, num_timesteps in run.updates():
             player.step_async()
-            if count := run.due(policy_delay * train_freq, after=untrained_until):
+            if count := player.training_due(run, policy_delay * train_freq):
                 batches = memory.sample(count * policy_delay, batch_size)
                 drawn = model.rng.standard_normal(batches.actions.shape, np.float32)
                 slices = keras.tree.map_structure(
@@ -159,10 +152,10 @@ def learn(
                     metrics.pop(f"priorities_{i}") for i in range(policy_delay)
                 ]
                 memory.update_priorities(batches.indices, np.stack(priorities, axis=1))
-                last_metrics.values = metrics
+                player.last_metrics = metrics
             run.add_episodes(player.step_wait())
             model.observe(player.obs, target)
             if run.episodes_due(print_freq):
-                run.log(last_metrics.values, episodes=run.episodes.count)
+                run.log(player.last_metrics, episodes=run.episodes.count)
             run.stop = callback is not None and callback(locals(), globals())
     return model

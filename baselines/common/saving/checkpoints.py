@@ -40,7 +40,7 @@ from baselines.common.saving.tensors import (
     take_arrays,
 )
 
-FORMAT = 9
+FORMAT = 10
 METADATA = {
     "description": ...,
     "num_timesteps": 0,
