@@ -1,5 +1,10 @@
 """What is computed in bfloat16, and on which machines."""
 
+import os
+import platform
+import subprocess
+import sys
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -158,3 +163,31 @@ def test_all_networks_of_an_algorithm_have_the_precision():
 
     learn(env=gym.make("CartPole-v1"), network="mlp", precision="bfloat16")
     assert types == ["bfloat16", "bfloat16"]
+
+
+on_x86 = pytest.mark.skipif(
+    platform.machine() not in ("x86_64", "AMD64"), reason="oneDNN is set on x86 only"
+)
+
+
+def printed(code, **variables):
+    """Returns what code prints in a process with these environment variables."""
+    kept = {k: v for k, v in os.environ.items() if k != "TF_ENABLE_ONEDNN_OPTS"}
+    command = [sys.executable, "-c", code]
+    return subprocess.check_output(command, env=kept | variables, text=True)
+
+
+@on_x86
+def test_convolutions_are_computed_by_onednn():
+    """Also where TensorFlow would not choose it: on processors without AVX512_VNNI."""
+    code = (
+        "import numpy as np; from baselines.common.models import cnn_small; "
+        "cnn_small()(np.ones((1, 84, 84, 4)))"
+    )
+    assert "exec,cpu,convolution" in printed(code, ONEDNN_VERBOSE="1")
+
+
+@on_x86
+def test_the_user_can_turn_onednn_off():
+    code = "import os, baselines; print(os.environ['TF_ENABLE_ONEDNN_OPTS'])"
+    assert printed(code, TF_ENABLE_ONEDNN_OPTS="0") == "0\n"
