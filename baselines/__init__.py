@@ -12,11 +12,16 @@ from baselines.common.lazy import exports
 if TYPE_CHECKING:  # for completion in editors
     from baselines.common.loading import load as load
 
-# While a command is still being imported, Ctrl-C ends it without a traceback.
-if sys.argv[:1] == ["-m"] and signal.getsignal(signal.SIGINT) is (
-    signal.default_int_handler
-):
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+# While a command is still being imported, no traceback is printed: neither if Ctrl-C
+# ends it nor if Python is not that of the virtual environment.
+if sys.argv[:1] == ["-m"]:
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        from baselines.common import user_code  # noqa: F401
+    except ImportError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
 # Hides TensorFlow's messages about missing drivers; what fails still raises.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 # oneDNN's kernels are faster. By default, TensorFlow only uses them on processors with

@@ -1,5 +1,6 @@
 """Modules of the user's own that fail: one line, with their file and line."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -203,3 +204,19 @@ def test_a_module_beside_the_package_that_begins_like_it_is_the_users(tmp_path, 
 def test_installed_packages_are_not_the_users_own(packages):
     assert not is_own(f"/usr/local/lib/python3.11/{packages}/numpy/core.py")
     assert is_own("/home/me/numpy/core.py")
+
+
+def test_a_command_outside_the_virtual_environment_says_so_in_one_line(tmp_path):
+    shutil.copytree(Path(baselines.__file__).parent, tmp_path / "baselines")
+    ended = subprocess.run(
+        [sys.executable, "-S", "-m", "baselines.run"],
+        cwd=tmp_path,
+        env={k: v for k, v in os.environ.items() if k != "PYTHONPATH"},
+        capture_output=True,
+        text=True,
+    )
+    expected = (
+        f"error: gymnasium is not installed for {sys.executable}; is the virtual "
+        "environment active?\n"
+    )
+    assert (ended.returncode, ended.stderr) == (2, expected)
