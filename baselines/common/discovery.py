@@ -34,17 +34,23 @@ def find_algorithm(alg) -> str:
     """
     package = alg if "." in alg else f"baselines.{alg}"
     module = f"{package}.{package.rpartition('.')[2]}"
-    where = module.rpartition(".")[0]  # whose parents' __init__ are imported here
-    with told_in_one_line(f"algorithm {alg!r}", partial(find_source, where)):
-        try:
-            found = None if alg.startswith(".") else importlib.util.find_spec(module)
+    spec = found = None
+    with told_in_one_line(f"algorithm {alg!r}", partial(find_source, package)):
+        try:  # This imports the parents' __init__.
+            if not alg.startswith("."):
+                spec = importlib.util.find_spec(package)
+            if spec and spec.submodule_search_locations:
+                found = importlib.util.find_spec(module)
         except ModuleNotFoundError as error:
             if not f"{module}.".startswith(f"{error.name}."):
                 raise MissingDependency(f"algorithm {alg!r}: {error}") from None
-            found = None
     if found is None:
+        known = list_algorithms()
+        parent = package.rpartition(".")[0]
+        if spec and package == f"{parent}.{parent.rpartition('.')[2]}":
+            known.append(parent)  # of which it is the file
         raise UserValueError(
-            f"unknown algorithm {alg!r}{suggest(alg, list_algorithms())} "
+            f"unknown algorithm {alg!r}{suggest(alg, known)} "
             f"(known: {', '.join(list_algorithms())}; one of your own: my_pkg.my_alg, "
             "whose file is my_pkg/my_alg/my_alg.py in the current folder or in one on "
             "PYTHONPATH)"
