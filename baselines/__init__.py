@@ -24,8 +24,8 @@ if sys.argv[:1] == ["-m"]:
         sys.exit(2)
 # Hides TensorFlow's messages about missing drivers; what fails still raises.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-# oneDNN's kernels are faster. By default, TensorFlow only uses them on processors with
-# AVX512_VNNI or the like.
+# By default, TensorFlow uses oneDNN only where there is AVX512_VNNI or the like. It is
+# faster elsewhere, too (docs/performance.md).
 if platform.machine() in ("x86_64", "AMD64"):
     os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
 
