@@ -47,7 +47,7 @@ def find_algorithm(alg) -> str:
     if found is None:
         known = list_algorithms()
         parent = package.rpartition(".")[0]
-        if spec and package == f"{parent}.{parent.rpartition('.')[2]}":
+        if spec and "." in parent and alg == f"{parent}.{parent.rpartition('.')[2]}":
             known.append(parent)  # of which it is the file
         raise UserValueError(
             f"unknown algorithm {alg!r}{suggest(alg, known)} "
