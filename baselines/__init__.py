@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from baselines import moved
+from baselines.common.errors import MissingDependency
 from baselines.common.lazy import exports
 
 if TYPE_CHECKING:  # for completion in editors
@@ -14,12 +15,14 @@ if TYPE_CHECKING:  # for completion in editors
 
 # While a command is still being imported, no traceback is printed: neither if Ctrl-C
 # ends it nor if Python is not that of the virtual environment.
-if sys.argv[:1] == ["-m"]:
+if sys.argv[:1] == ["-m"] and "baselines" in {
+    word.partition(".")[0] for word in sys.orig_argv
+}:
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         from baselines.common import user_code  # noqa: F401
-    except ImportError as error:
+    except MissingDependency as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
 # Hides TensorFlow's messages about missing drivers; what fails still raises.
