@@ -4,3 +4,5 @@
 
 They are not part of the installed package. Their results are in ``results/``.
 """
+
+import baselines  # noqa: F401  It has to be imported before Keras, to choose kernels.
