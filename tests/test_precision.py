@@ -184,10 +184,12 @@ def test_convolutions_are_computed_by_onednn():
         "import numpy as np; from baselines.common.models import cnn_small; "
         "cnn_small()(np.ones((1, 84, 84, 4)))"
     )
-    assert "exec,cpu,convolution" in printed(code, ONEDNN_VERBOSE="1")
+    on_cpu = {"CUDA_VISIBLE_DEVICES": "-1"}
+    assert "exec,cpu,convolution" in printed(code, ONEDNN_VERBOSE="1", **on_cpu)
 
 
 @on_x86
-def test_the_user_can_turn_onednn_off():
+def test_onednn_is_on_unless_the_user_turns_it_off():
     code = "import os, baselines; print(os.environ['TF_ENABLE_ONEDNN_OPTS'])"
+    assert printed(code) == "1\n"
     assert printed(code, TF_ENABLE_ONEDNN_OPTS="0") == "0\n"
