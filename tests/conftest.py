@@ -42,6 +42,16 @@ def pytest_generate_tests(metafunc):
     )
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Leaves what is slow twice over to -m long, such as slow tests of a preset."""
+    for item in items:
+        marks = [mark.name for mark in item.iter_markers()]
+        if marks.count("slow") + marks.count("long") > 1:
+            item.own_markers = [x for x in item.own_markers if x.name != "slow"]
+            item.add_marker("long")
+
+
 def slow(*values):
     """Returns a parameter of tests that run with -m slow only."""
     return pytest.param(*values, marks=pytest.mark.slow)

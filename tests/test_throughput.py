@@ -30,6 +30,7 @@ def test_clock_leaves_the_warm_up_out(monkeypatch):
     assert (clock.steps, clock.rate) == (60, 5.0)
 
 
+@pytest.mark.slow
 def test_every_algorithm_is_measured(alg, small, env_id, capsys):
     throughput.main(
         [
