@@ -44,7 +44,7 @@ def pytest_generate_tests(metafunc):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Leaves what is slow twice over to -m long, such as slow tests of a preset."""
+    """Leaves tests with two marks, slow or long, to -m long: such as those of presets."""
     for item in items:
         marks = [mark.name for mark in item.iter_markers()]
         if marks.count("slow") + marks.count("long") > 1:
