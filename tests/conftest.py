@@ -44,7 +44,7 @@ def pytest_generate_tests(metafunc):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Leaves tests with two marks, slow or long, to -m long: such as those of presets."""
+    """Leaves tests with two marks, slow or long, to -m long: those of presets, say."""
     for item in items:
         marks = [mark.name for mark in item.iter_markers()]
         if marks.count("slow") + marks.count("long") > 1:
