@@ -53,7 +53,7 @@ def pytest_collection_modifyitems(items):
 
 
 def slow(*values):
-    """Returns a parameter of tests that run with -m slow only."""
+    """Returns a parameter of tests that run with -m slow only, or -m long if slow."""
     return pytest.param(*values, marks=pytest.mark.slow)
 
 
