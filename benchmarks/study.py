@@ -171,6 +171,11 @@ def studies() -> list:
                 command = f"--alg={alg} --env={env}-v4 --num_timesteps=1e6"
                 command += f" --seed={seed} --eval_interval=50_000"
                 found.append(Study(f"continuous/{alg}_{env}_seed_{seed}", command))
+    for env in ("Ant-v4", "Humanoid-v4", "HumanoidStandup-v4", "Pusher-v5"):
+        for seed in (0, 1, 2):
+            command = f"--alg=ppo2 --env={env} --num_timesteps=1e6 --seed={seed}"
+            task = env.partition("-")[0]
+            found.append(Study(f"solved/ppo2_{task}_seed_{seed}", command))
     for env, steps, every in (
         ("FetchReach", 20_000, 1_000),
         ("FetchPush", 1_200_000, 30_000),
