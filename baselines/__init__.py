@@ -7,11 +7,11 @@ import sys
 from typing import TYPE_CHECKING
 
 from baselines import moved
-from baselines.common.errors import MissingDependency
-from baselines.common.lazy import exports
+from baselines.common.base.errors import MissingDependency
+from baselines.common.base.lazy import exports
 
 if TYPE_CHECKING:  # for completion in editors
-    from baselines.common.loading import load as load
+    from baselines.common.run.loading import load as load
 
 # While a command is still being imported, no traceback is printed: neither if Ctrl-C
 # ends it nor if Python is not that of the virtual environment.
@@ -21,7 +21,7 @@ if sys.argv[:1] == ["-m"] and "baselines" in {
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
-        from baselines.common import user_code  # noqa: F401
+        from baselines.common.base import user_code  # noqa: F401
     except MissingDependency as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
@@ -36,4 +36,4 @@ __version__ = "0.1.0"
 
 sys.meta_path.append(moved)
 # Lazily, because it imports Keras.
-__getattr__, __dir__ = exports(__name__, load="common.loading")
+__getattr__, __dir__ = exports(__name__, load="common.run.loading")

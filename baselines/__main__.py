@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 import baselines
-from baselines.common import cli
-from baselines.common.errors import UserValueError, suggest
+from baselines.common.arguments import cli
+from baselines.common.base.errors import UserValueError, suggest
 
 COMMANDS = "run", "evaluate", "play", "plot", "report", "runs"
 

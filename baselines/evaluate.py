@@ -3,10 +3,10 @@
 import json as json_text
 from typing import Annotated
 
-from baselines.common import arguments as arg
-from baselines.common import cli
-from baselines.common.evaluation import check_results, evaluate, summary
-from baselines.common.loading import find_env, load_given
+from baselines.common.arguments import cli
+from baselines.common.arguments import types as arg
+from baselines.common.run.evaluation import check_results, evaluate, summary
+from baselines.common.run.loading import find_env, load_given
 
 
 def evaluate_run(

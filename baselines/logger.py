@@ -17,14 +17,14 @@ import time
 
 import numpy as np
 
-from baselines.common import mpi
-from baselines.common.errors import UserValueError
-from baselines.common.log_outputs import find_output
-from baselines.common.row_logger import DEBUG, ERROR, INFO, WARN, Logger
-from baselines.common.row_logger import DISABLED as DISABLED
+from baselines.common.base import mpi
+from baselines.common.base.errors import UserValueError
+from baselines.common.base.tables import read_table
+from baselines.common.logs.outputs import find_output
+from baselines.common.logs.row_logger import DEBUG, ERROR, INFO, WARN, Logger
+from baselines.common.logs.row_logger import DISABLED as DISABLED
 from baselines.common.saving.files import check_writable
 from baselines.common.saving.states import DamagedState
-from baselines.common.tables import read_table
 
 current = Logger(None, ["stdout"])
 

@@ -9,13 +9,14 @@ import os
 import sys
 from typing import Annotated
 
-from baselines.common import arguments as arg
-from baselines.common import cli, mpi
-from baselines.common.errors import UserValueError
-from baselines.common.evaluation import play_steps
-from baselines.common.loading import find_env, load_given
+from baselines.common.arguments import cli
+from baselines.common.arguments import types as arg
+from baselines.common.base import mpi
+from baselines.common.base.errors import UserValueError
+from baselines.common.run.evaluation import play_steps
+from baselines.common.run.loading import find_env, load_given
+from baselines.common.saving.video import Video, check_video
 from baselines.common.vec_env.vec_env import VecEnvWrapper
-from baselines.common.video import Video, check_video
 
 
 def play_run(

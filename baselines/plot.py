@@ -16,12 +16,18 @@ import textwrap
 
 import numpy as np
 
-from baselines.common import cli, plot_util
-from baselines.common.curves import X_UNITS, find_curves, has_episodes, read_points
-from baselines.common.drawing import drawing_errors, import_matplotlib
-from baselines.common.errors import UserFileError, UserValueError, suggest
+from baselines.common.arguments import cli
+from baselines.common.base.errors import UserFileError, UserValueError, suggest
+from baselines.common.base.tables import read_text, to_number
 from baselines.common.saving.files import check_output_file
-from baselines.common.tables import read_text, to_number
+from baselines.common.views import results as plot_util
+from baselines.common.views.curves import (
+    X_UNITS,
+    find_curves,
+    has_episodes,
+    read_points,
+)
+from baselines.common.views.drawing import drawing_errors, import_matplotlib
 
 SUFFIXES = ".png", ".svg", ".pdf"
 GREYS = "black", "0.5", "0.7"  # for references

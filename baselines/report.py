@@ -16,10 +16,15 @@ from html import escape
 import numpy as np
 
 from baselines import plot
-from baselines.common import cli, plot_util
-from baselines.common.amounts import duration
-from baselines.common.config import CODE_OF_MODEL, foreign_code, resume_flags
-from baselines.common.curves import (
+from baselines.common.arguments import cli
+from baselines.common.base.amounts import duration
+from baselines.common.base.errors import UserValueError, printable
+from baselines.common.saving.checkpoints import list_manifests
+from baselines.common.saving.config import CODE_OF_MODEL, foreign_code, resume_flags
+from baselines.common.saving.files import check_output_file, replace_file
+from baselines.common.saving.log_folder import MODEL_FILE, REPORT_FILE, find_run_files
+from baselines.common.views import results as plot_util
+from baselines.common.views.curves import (
     X_UNITS,
     commits_of,
     find_runs,
@@ -27,9 +32,8 @@ from baselines.common.curves import (
     has_episodes,
     settings_of,
 )
-from baselines.common.drawing import drawing_errors, import_matplotlib
-from baselines.common.errors import UserValueError, printable
-from baselines.common.page import (
+from baselines.common.views.drawing import drawing_errors, import_matplotlib
+from baselines.common.views.page import (
     heading,
     is_report,
     make_page,
@@ -37,7 +41,7 @@ from baselines.common.page import (
     svg,
     table,
 )
-from baselines.common.run_folder import (
+from baselines.common.views.run_folder import (
     config_of,
     describe_run,
     has_update_left,
@@ -45,9 +49,6 @@ from baselines.common.run_folder import (
     read_scores,
     to_text,
 )
-from baselines.common.saving.checkpoints import list_manifests
-from baselines.common.saving.files import check_output_file, replace_file
-from baselines.common.saving.log_folder import MODEL_FILE, REPORT_FILE, find_run_files
 
 LOG_BYTES = 2**24  # to read from the end of log.txt
 SIZE = 5, 3.2  # of a picture, in inches, with text that is readable on a phone

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from baselines.common import plot_util
-from baselines.common.errors import UserValueError, suggest
+from baselines.common.base.errors import UserValueError, suggest
+from baselines.common.views import results as plot_util
 
 X_TIMESTEPS = "timesteps"
 X_EPISODES = "episodes"

@@ -11,33 +11,34 @@ import shlex
 import sys
 
 from baselines import logger
-from baselines.common import cli, mpi
-from baselines.common.config import (
-    CODE_OF_MODEL,
-    WRITTEN,
-    foreign_code,
-    launcher,
-    resume_command,
-)
-from baselines.common.envs.make import build_env
-from baselines.common.envs.registry import find_env_type, find_spec
-from baselines.common.errors import (
+from baselines.common.arguments import cli
+from baselines.common.base import mpi
+from baselines.common.base.errors import (
     FullDiskError,
     UserError,
     UserFileError,
     one_line,
     printable,
 )
-from baselines.common.evaluation import seed_of_evaluation
-from baselines.common.loading import TrainedEnv, rendered
-from baselines.common.parsing import parse
-from baselines.common.run_folder import has_update_left
+from baselines.common.base.signals import ignored_hangup, second_interrupt_ends
+from baselines.common.envs.make import build_env
+from baselines.common.envs.registry import find_env_type, find_spec
+from baselines.common.run.evaluation import seed_of_evaluation
+from baselines.common.run.loading import TrainedEnv, rendered
+from baselines.common.run.parsing import parse
 from baselines.common.saving.checkpoints import list_manifests
+from baselines.common.saving.config import (
+    CODE_OF_MODEL,
+    WRITTEN,
+    foreign_code,
+    launcher,
+    resume_command,
+)
 from baselines.common.saving.log_folder import MODEL_FILE, checkpoint_steps
-from baselines.common.signals import ignored_hangup, second_interrupt_ends
+from baselines.common.saving.video import check_packages
 from baselines.common.vec_env import WorkerError
 from baselines.common.vec_env.vec_video_recorder import VecFilm, VecVideoRecorder
-from baselines.common.video import check_packages
+from baselines.common.views.run_folder import has_update_left
 from baselines.play import check_can_play, play
 from baselines.report import report_run
 

@@ -3,10 +3,11 @@
 import json as json_text
 from typing import Annotated
 
-from baselines.common import cli, mpi
-from baselines.common.curves import find_differences, settings_of, try_runs
-from baselines.common.errors import one_line, shortened
-from baselines.common.run_folder import describe_run
+from baselines.common.arguments import cli
+from baselines.common.base import mpi
+from baselines.common.base.errors import one_line, shortened
+from baselines.common.views.curves import find_differences, settings_of, try_runs
+from baselines.common.views.run_folder import describe_run
 
 NUMBERS = "seed", "agent steps", "last", "best"  # columns aligned to the right
 

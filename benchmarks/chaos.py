@@ -41,14 +41,14 @@ from collections import Counter
 from pathlib import Path
 from typing import Annotated, Literal
 
-from baselines.common import arguments as arg
-from baselines.common import cli
-from baselines.common.config import foreign_code, read_config
-from baselines.common.discovery import find_algorithm, import_learn
-from baselines.common.errors import MissingDependency, UserError, UserValueError
+from baselines.common.arguments import cli
+from baselines.common.arguments import types as arg
+from baselines.common.arguments.discovery import find_algorithm, import_learn
+from baselines.common.base.errors import MissingDependency, UserError, UserValueError
+from baselines.common.run.settings import OWN
 from baselines.common.saving.checkpoints import list_manifests
+from baselines.common.saving.config import foreign_code, read_config
 from baselines.common.saving.tensors import load_tensors
-from baselines.common.settings import OWN
 from benchmarks.fork import ForkedRun
 from benchmarks.options import parse_options
 
@@ -468,7 +468,7 @@ def import_for_forks(alg) -> None:
         UserValueError: if there is a GPU, whose state does not survive a fork.
     """
     import_learn(find_algorithm(alg))
-    from baselines.common import backend  # which imports TensorFlow
+    from baselines.common import backend
 
     if backend.gpu_has_bfloat16() is not None:
         raise UserValueError(

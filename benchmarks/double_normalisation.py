@@ -19,7 +19,7 @@ import numpy as np
 from baselines import logger
 from baselines.a2c import learn
 from baselines.common.envs import make_env
-from baselines.common.models import cnn
+from baselines.common.networks.networks import cnn
 from baselines.common.vec_env import SubprocVecEnv, VecFrameStack
 from benchmarks.rates import Clock
 from benchmarks.throughput import counted_uploads

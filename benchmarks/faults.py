@@ -20,8 +20,8 @@ from typing import Annotated
 
 import numpy as np
 
-from baselines.common import arguments as arg
-from baselines.common import cli
+from baselines.common.arguments import cli
+from baselines.common.arguments import types as arg
 from baselines.gail.expert import Expert, write_expert
 
 PONG = "--env=PongNoFrameskip-v4 --network=mlp"  # its environments have workers

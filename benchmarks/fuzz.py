@@ -36,9 +36,9 @@ from pathlib import Path
 from typing import Annotated
 from unittest import mock
 
-from baselines.common import arguments as arg
-from baselines.common import cli
-from baselines.common.errors import UserError, UserValueError
+from baselines.common.arguments import cli
+from baselines.common.arguments import types as arg
+from baselines.common.base.errors import UserError, UserValueError
 from baselines.common.saving.files import file_digest, remove_file
 from baselines.common.saving.tensors import (
     load_tensors,
@@ -107,8 +107,9 @@ class Target:
 
     def __init__(self, name, folder):
         # Imported here, because the parent process does not need Keras.
-        from baselines.common import parsing, replay_buffer
+        from baselines.common.data import replay_buffer
         from baselines.common.envs.make import make_vec_env
+        from baselines.common.run import parsing
         from baselines.common.vec_env.vec_normalize import VecNormalize
 
         self.folder = folder
@@ -229,8 +230,8 @@ class Target:
         The arguments that ``learn()`` would get are checked.
         """
         from baselines import run
-        from baselines.common.checked_arguments import check_arguments
-        from baselines.common.parsing import parse
+        from baselines.common.arguments.checked import check_arguments
+        from baselines.common.run.parsing import parse
 
         settings = parse([f"--resume={self.folder}"])
         check_arguments(settings.learn, settings.learn_arguments | {"env": None})
@@ -244,8 +245,8 @@ class Target:
     def look(self, with_report) -> list:
         """Does what other commands do with the folder; returns their UserErrors."""
         from baselines import report, runs
-        from baselines.common.curves import find_curves
-        from baselines.common.loading import find_env
+        from baselines.common.run.loading import find_env
+        from baselines.common.views.curves import find_curves
 
         folder, errors = str(self.folder), []
         looks = [

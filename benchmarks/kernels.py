@@ -20,13 +20,14 @@ from gymnasium import spaces
 from keras import ops
 
 from baselines.a2c.a2c import a2c_loss
-from baselines.common import backend, cli
-from baselines.common.config import versions
-from baselines.common.model import build_network
-from baselines.common.optimizers import Adam, RMSprop
-from baselines.common.policies import Policy
-from baselines.common.precision import computing_in
-from baselines.common.updates import Step, make_update
+from baselines.common import backend
+from baselines.common.arguments import cli
+from baselines.common.backend.precision import computing_in
+from baselines.common.networks.model import build_network
+from baselines.common.networks.policies import Policy
+from baselines.common.saving.config import versions
+from baselines.common.updates.optimizers import Adam, RMSprop
+from baselines.common.updates.update import Step, make_update
 from benchmarks.tables import markdown
 
 BATCHES = 16, 32, 80, 256

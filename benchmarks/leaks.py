@@ -20,11 +20,11 @@ from unittest import mock
 import numpy as np
 
 from baselines import logger
-from baselines.common import arguments as arg
-from baselines.common import cli
-from baselines.common.discovery import find_algorithm, import_learn
+from baselines.common.arguments import cli
+from baselines.common.arguments import types as arg
+from baselines.common.arguments.discovery import find_algorithm, import_learn
+from baselines.common.base.errors import MissingDependency, UserValueError
 from baselines.common.envs import make_vec_env
-from baselines.common.errors import MissingDependency, UserValueError
 
 try:
     import psutil

@@ -1,15 +1,15 @@
 """Command lines of benchmarks, declared like those of ``baselines.run``."""
 
-from baselines.common import cli
-from baselines.common.declarations import REQUIRED, declared_arguments
-from baselines.common.errors import UserValueError
+from baselines.common.arguments import cli
+from baselines.common.arguments.declarations import REQUIRED, declared_arguments
+from baselines.common.base.errors import UserValueError
 
 
 def parse_options(declared, argv, program, description):
     """Reads a benchmark's own arguments; all others are for ``baselines.run``.
 
     Args:
-        declared: a dataclass whose fields are declared as in ``common/arguments.py``.
+        declared: a dataclass whose fields are declared as in ``arguments/types.py``.
         argv: the words of the command line.
         program: the command, for the help.
         description: what it does, for the help.

@@ -8,8 +8,8 @@ import tempfile
 from functools import partial
 
 from baselines import logger
-from baselines.common.errors import MissingDependency, UserValueError, suggest
-from baselines.common.mpi import available_cores
+from baselines.common.base.errors import MissingDependency, UserValueError, suggest
+from baselines.common.base.mpi import available_cores
 from benchmarks.rates import rate_of_env
 
 

@@ -6,8 +6,8 @@ For programs that cannot import TensorFlow, such as those with PyTorch.
 import json
 import sys
 
-from baselines.common import cli
-from baselines.common.parsing import parse
+from baselines.common.arguments import cli
+from baselines.common.run.parsing import parse
 
 
 def main(argv):

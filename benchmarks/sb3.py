@@ -21,8 +21,8 @@ from stable_baselines3.common.vec_env import (
     VecFrameStack,
 )
 
-from baselines.common.action_noise import parse_noise
-from baselines.common.schedules import make_schedule
+from baselines.common.arguments.schedules import make_schedule
+from baselines.common.data.action_noise import parse_noise
 from benchmarks.rates import Clock, rate_of_env
 from benchmarks.serving import serve
 from benchmarks.torch_fast import faster

@@ -23,11 +23,12 @@ import time
 from typing import Annotated
 
 from baselines import logger
-from baselines.common import arguments as arg
-from baselines.common import cli, mpi
-from baselines.common.config import versions
-from baselines.common.errors import MissingDependency, UserValueError
-from baselines.common.parsing import parse
+from baselines.common.arguments import cli
+from baselines.common.arguments import types as arg
+from baselines.common.base import mpi
+from baselines.common.base.errors import MissingDependency, UserValueError
+from baselines.common.run.parsing import parse
+from baselines.common.saving.config import versions
 from baselines.common.saving.files import check_writable
 from benchmarks.options import parse_options
 from benchmarks.rates import Clock, rate_of_env

@@ -26,8 +26,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from baselines.bench.monitor import PACKED, pack_monitors
-from baselines.common import cli
-from baselines.common.errors import UserValueError
+from baselines.common.arguments import cli
+from baselines.common.base.errors import UserValueError
 from benchmarks import tables
 
 POLL_SECONDS = 10

@@ -29,8 +29,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from baselines.bench import load_results
-from baselines.common import cli
-from baselines.common.errors import UserFileError, UserValueError
+from baselines.common.arguments import cli
+from baselines.common.base.errors import UserFileError, UserValueError
 from benchmarks.faults import make_table
 
 RESULTS = Path(__file__).parents[1] / "results"

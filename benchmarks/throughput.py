@@ -31,13 +31,13 @@ from typing import Annotated
 import numpy as np
 
 from baselines import logger
-from baselines.common import arguments as arg
-from baselines.common import cli
-from baselines.common.config import versions
+from baselines.common.arguments import cli
+from baselines.common.arguments import types as arg
+from baselines.common.base.errors import UserValueError
+from baselines.common.base.mpi import available_cores
 from baselines.common.envs.make import build_env
-from baselines.common.errors import UserValueError
-from baselines.common.mpi import available_cores
-from baselines.common.parsing import parse
+from baselines.common.run.parsing import parse
+from baselines.common.saving.config import versions
 from baselines.common.saving.files import check_writable
 from baselines.common.vec_env import VecEnvWrapper
 from benchmarks.options import parse_options

@@ -11,8 +11,8 @@ import torch
 from ale_py.vector_env import AtariVectorEnv
 from torch import nn
 
-from baselines.common.mpi import available_cores
-from baselines.common.schedules import make_schedule
+from baselines.common.arguments.schedules import make_schedule
+from baselines.common.base.mpi import available_cores
 from benchmarks.rates import Clock
 from benchmarks.serving import serve
 from benchmarks.torch_fast import faster

@@ -25,9 +25,9 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.env_util import make_atari_env
 from stable_baselines3.common.vec_env import SubprocVecEnv, VecFrameStack
 
-from baselines.common import cli
-from baselines.common.config import add_start
-from baselines.common.errors import UserValueError
+from baselines.common.arguments import cli
+from baselines.common.base.errors import UserValueError
+from baselines.common.saving.config import add_start
 from benchmarks import sb3, tables
 
 ROW_INTERVAL = 16_000  # agent steps

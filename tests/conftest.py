@@ -7,10 +7,14 @@ import numpy as np
 import pytest
 
 from baselines import logger, run
-from baselines.common.declarations import declared_arguments
-from baselines.common.discovery import find_algorithm, find_defaults, list_algorithms
-from baselines.common.errors import UserTypeError
-from baselines.common.training import Run
+from baselines.common.arguments.declarations import declared_arguments
+from baselines.common.arguments.discovery import (
+    find_algorithm,
+    find_defaults,
+    list_algorithms,
+)
+from baselines.common.base.errors import UserTypeError
+from baselines.common.run.run import Run
 
 # Writing a report takes longer than most runs of tests, which are in this process.
 write_report, run.write_report = run.write_report, lambda folder: None

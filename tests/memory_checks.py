@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from baselines.common.hindsight_replay import HindsightReplayBuffer
-from baselines.common.prioritized_replay import PrioritizedReplayBuffer
+from baselines.common.data.hindsight_replay import HindsightReplayBuffer
+from baselines.common.data.prioritized_replay import PrioritizedReplayBuffer
 
 
 def check_memory(memory) -> None:

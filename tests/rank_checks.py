@@ -20,17 +20,17 @@ from test_evaluation import Returns, Sure
 from test_normalize import Scripted
 
 from baselines import a2c, acer, ddpg, logger, ppo2, run, sac, td3, trpo
-from baselines.common import mpi
+from baselines.common.base import mpi
+from baselines.common.base.running_moments import RunningMoments
+from baselines.common.data.runners import flatten
 from baselines.common.envs import make_vec_env
-from baselines.common.evaluation import Evaluation
-from baselines.common.models import mlp
-from baselines.common.optimizers import Adam
-from baselines.common.policies import Policy
-from baselines.common.runners import flatten
-from baselines.common.running_moments import RunningMoments
+from baselines.common.networks.networks import mlp
+from baselines.common.networks.policies import Policy
+from baselines.common.run.evaluation import Evaluation
 from baselines.common.saving.checkpoints import list_manifests
-from baselines.common.trust_region import make_trust_region_update
-from baselines.common.updates import Step, check_equal, make_update
+from baselines.common.updates.optimizers import Adam
+from baselines.common.updates.trust_region import make_trust_region_update
+from baselines.common.updates.update import Step, check_equal, make_update
 from baselines.common.vec_env import VecNormalize
 from baselines.trpo.trpo import standardize
 

@@ -9,11 +9,11 @@ from toy_envs import CounterEnv
 from baselines import acer, logger
 from baselines.acer.acer import acer_loss
 from baselines.common import backend
-from baselines.common.errors import UserTypeError, UserValueError
-from baselines.common.off_policy import Player
-from baselines.common.returns import retrace
-from baselines.common.sequence_replay import SequenceReplayBuffer, values_at_limits
-from baselines.common.trust_region import limit_gradients
+from baselines.common.base.errors import UserTypeError, UserValueError
+from baselines.common.data.off_policy import Player
+from baselines.common.data.returns import retrace
+from baselines.common.data.sequence_replay import SequenceReplayBuffer, values_at_limits
+from baselines.common.updates.trust_region import limit_gradients
 from baselines.common.vec_env import DummyVecEnv, VecFrameStack
 
 

@@ -20,18 +20,18 @@ from conftest import killed_after, slow
 
 import baselines
 from baselines import logger
-from baselines.common import arguments as arg
 from baselines.common import backend
-from baselines.common.declarations import declared_arguments
-from baselines.common.discovery import find_algorithm, find_defaults
+from baselines.common.arguments import types as arg
+from baselines.common.arguments.declarations import declared_arguments
+from baselines.common.arguments.discovery import find_algorithm, find_defaults
+from baselines.common.base.errors import UserTypeError, UserValueError
 from baselines.common.envs import make_env, make_vec_env
-from baselines.common.errors import UserTypeError, UserValueError
-from baselines.common.evaluation import evaluate
-from baselines.common.loading import find_env
-from baselines.common.parsing import parse
+from baselines.common.run.evaluation import evaluate
+from baselines.common.run.loading import find_env
+from baselines.common.run.parsing import parse
+from baselines.common.run.run import Run
 from baselines.common.saving.checkpoints import list_manifests
 from baselines.common.saving.tensors import load_tensors
-from baselines.common.training import Run
 from baselines.common.vec_env import DummyVecEnv, VecMonitor
 from baselines.run import main
 from baselines.runs import list_runs

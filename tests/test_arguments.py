@@ -15,17 +15,17 @@ from annotated_types import MultipleOf
 from numpy.typing import ArrayLike
 
 from baselines import a2c, dqn, sac, trpo
-from baselines.common import arguments as arg
-from baselines.common import cli
-from baselines.common.checked_arguments import check_arguments
-from baselines.common.declarations import (
+from baselines.common.arguments import cli
+from baselines.common.arguments import types as arg
+from baselines.common.arguments.checked import check_arguments
+from baselines.common.arguments.declarations import (
     Argument,
     declared_arguments,
     describe_arguments,
 )
-from baselines.common.errors import UserTypeError, UserValueError, suggest_name
-from baselines.common.parsing import check_rewards
-from baselines.common.schedules import make_schedule
+from baselines.common.arguments.schedules import make_schedule
+from baselines.common.base.errors import UserTypeError, UserValueError, suggest_name
+from baselines.common.run.parsing import check_rewards
 
 
 def example(

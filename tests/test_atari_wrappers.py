@@ -10,8 +10,9 @@ import pytest
 from toy_envs import ActionLog, ToyGame
 
 from baselines.bench.monitor import Monitor
-from baselines.common import atari_wrappers
-from baselines.common.atari_wrappers import (
+from baselines.common.base.errors import UserTypeError, UserValueError
+from baselines.common.envs import atari_wrappers, make_env
+from baselines.common.envs.atari_wrappers import (
     ClipRewardEnv,
     EpisodicLifeEnv,
     FireResetEnv,
@@ -21,8 +22,6 @@ from baselines.common.atari_wrappers import (
     make_atari,
     wrap_deepmind,
 )
-from baselines.common.envs import make_env
-from baselines.common.errors import UserTypeError, UserValueError
 from baselines.common.vec_env import DummyVecEnv
 
 gym.register_envs(ale_py)

@@ -14,13 +14,13 @@ from toy_logs import write_log
 
 from baselines import __main__ as commands
 from baselines import logger
-from baselines.common.config import make_config
-from baselines.common.declarations import declared_arguments
-from baselines.common.discovery import find_algorithm, import_learn
-from baselines.common.models import mlp
-from baselines.common.parsing import SHARED, parse
-from baselines.common.settings import OWN
-from baselines.common.training import Run
+from baselines.common.arguments.declarations import declared_arguments
+from baselines.common.arguments.discovery import find_algorithm, import_learn
+from baselines.common.networks.networks import mlp
+from baselines.common.run.parsing import SHARED, parse
+from baselines.common.run.run import Run
+from baselines.common.run.settings import OWN
+from baselines.common.saving.config import make_config
 from baselines.evaluate import evaluate_run
 from baselines.play import play_run
 from baselines.runs import list_runs

@@ -22,9 +22,9 @@ from gymnasium import spaces
 from toy_envs import BOX, GOOD, Broken, CounterEnv
 
 from baselines import run
+from baselines.common.base.errors import UserError
 from baselines.common.envs import as_vec_env, make_vec_env
-from baselines.common.errors import UserError
-from baselines.common.policies import Policy
+from baselines.common.networks.policies import Policy
 from baselines.common.saving.checkpoints import list_manifests, load_checkpoint
 from baselines.common.saving.tensors import take_arrays
 from baselines.common.vec_env import SubprocVecEnv

@@ -15,7 +15,7 @@ from conftest import long, slow
 from toy_envs import CounterEnv
 
 from baselines import logger
-from baselines.common.discovery import list_algorithms
+from baselines.common.arguments.discovery import list_algorithms
 from baselines.common.saving.tensors import save_tensors
 from baselines.common.vec_env import SubprocVecEnv
 from benchmarks import chaos, faults, leaks

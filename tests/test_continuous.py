@@ -10,15 +10,19 @@ from gymnasium import spaces
 from toy_envs import CounterEnv
 
 from baselines import ddpg, dqn, logger, sac, td3
-from baselines.common.action_noise import ActionNoise
-from baselines.common.actor_critic import ActorCritic, Critic
-from baselines.common.discovery import find_algorithm, find_defaults, import_learn
-from baselines.common.distributions import Deterministic, SquashedGaussian
+from baselines.common.arguments.discovery import (
+    find_algorithm,
+    find_defaults,
+    import_learn,
+)
+from baselines.common.base.errors import UserTypeError, UserValueError
+from baselines.common.data.action_noise import ActionNoise
+from baselines.common.data.off_policy import check_returns, return_limits
+from baselines.common.data.replay_buffer import Transitions
 from baselines.common.envs import make_vec_env
-from baselines.common.errors import UserTypeError, UserValueError
-from baselines.common.evaluation import evaluate
-from baselines.common.off_policy import check_returns, return_limits
-from baselines.common.replay_buffer import Transitions
+from baselines.common.networks.actor_critic import ActorCritic, Critic
+from baselines.common.networks.distributions import Deterministic, SquashedGaussian
+from baselines.common.run.evaluation import evaluate
 from baselines.common.saving.states import DamagedState
 from baselines.common.vec_env import DummyVecEnv
 from baselines.ddpg.ddpg import ddpg_targets

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from baselines.common.distributions import (
+from baselines.common.networks.distributions import (
     Deterministic,
     DiagGaussian,
     SquashedGaussian,

@@ -15,9 +15,13 @@ import pytest
 from conftest import is_preset, slow
 
 from baselines import logger
-from baselines.common.discovery import find_algorithm, find_defaults, list_algorithms
+from baselines.common.arguments.discovery import (
+    find_algorithm,
+    find_defaults,
+    list_algorithms,
+)
+from baselines.common.base.errors import UserTypeError
 from baselines.common.envs import make_vec_env
-from baselines.common.errors import UserTypeError
 
 ROOT = Path(__file__).parent.parent
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob(".github/**/*.md"), *ROOT.glob("results/*.md")]

@@ -9,19 +9,19 @@ from memory_checks import check_memory
 from white_images import Peak, on_white_images
 
 from baselines import logger, rainbow
-from baselines.common import mpi
-from baselines.common.algorithm import preset
+from baselines.common.base import mpi
+from baselines.common.base.errors import UserError, UserTypeError, UserValueError
+from baselines.common.data.episodes import count_due
+from baselines.common.data.off_policy import BestWeights, epsilon_at
+from baselines.common.data.prioritized_replay import PrioritizedReplayBuffer
+from baselines.common.data.replay_buffer import Transitions
 from baselines.common.envs import make_env, make_vec_env
-from baselines.common.episodes import count_due
-from baselines.common.errors import UserError, UserTypeError, UserValueError
-from baselines.common.layers import NoisyDense
-from baselines.common.models import cnn_small
-from baselines.common.off_policy import BestWeights, epsilon_at
-from baselines.common.prioritized_replay import PrioritizedReplayBuffer
-from baselines.common.q_function import QFunction
-from baselines.common.replay_buffer import Transitions
+from baselines.common.networks.layers import NoisyDense
+from baselines.common.networks.networks import cnn_small
+from baselines.common.networks.q_function import QFunction
+from baselines.common.networks.values import CategoricalValues, ScalarValues
+from baselines.common.run.algorithm import preset
 from baselines.common.saving.tensors import load_tensors
-from baselines.common.values import CategoricalValues, ScalarValues
 from baselines.common.vec_env import (
     DummyVecEnv,
     VecEnvWrapper,

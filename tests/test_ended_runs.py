@@ -12,10 +12,10 @@ import pytest
 from toy_envs import FailingEnv
 
 from baselines import a2c, logger, run
-from baselines.common import mpi
-from baselines.common.errors import UserFileError, UserValueError
+from baselines.common.base import mpi
+from baselines.common.base.errors import UserFileError, UserValueError
+from baselines.common.base.tables import read_table
 from baselines.common.saving.checkpoints import list_manifests
-from baselines.common.tables import read_table
 from baselines.common.vec_env import DummyVecEnv
 
 MODULE = """
@@ -70,7 +70,7 @@ for each in (Raises, Exits, Stops, DiesAtOnce, StopsAtOnce):
     gym.register(f"{each.__name__}-v0", entry_point=each, max_episode_steps=15)
 """
 NETWORK = """
-from baselines.common.models import mlp
+from baselines.common.networks.networks import mlp
 
 
 def network():

@@ -8,8 +8,8 @@ import pytest
 from toy_envs import CounterEnv, FailingEnv
 
 from baselines import run
+from baselines.common.base.errors import UserTypeError, UserValueError
 from baselines.common.envs import make_env
-from baselines.common.errors import UserTypeError, UserValueError
 from baselines.common.vec_env import DummyVecEnv, SubprocVecEnv, WorkerError
 
 in_a_worker = partial(SubprocVecEnv, num_workers=1)

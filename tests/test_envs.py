@@ -8,6 +8,12 @@ import numpy as np
 import pytest
 from toy_envs import CounterEnv
 
+from baselines.common.base.errors import (
+    MissingDependency,
+    UserError,
+    UserTypeError,
+    UserValueError,
+)
 from baselines.common.envs import (
     as_vec_env,
     find_env_type,
@@ -17,12 +23,6 @@ from baselines.common.envs import (
 )
 from baselines.common.envs.make import build_env, use_workers
 from baselines.common.envs.spaces import is_image
-from baselines.common.errors import (
-    MissingDependency,
-    UserError,
-    UserTypeError,
-    UserValueError,
-)
 from baselines.common.vec_env import DummyVecEnv, VecMonitor
 
 
@@ -291,7 +291,7 @@ for name in (
     "baselines.common.vec_env",
     "baselines.common.vec_env.worker",
     "baselines.bench.monitor",
-    "baselines.common.atari_wrappers",
+    "baselines.common.envs.atari_wrappers",
     "baselines.common.envs.make",
     "baselines.run",
 ):
@@ -354,5 +354,5 @@ def test_image_among_parts_is_named():
 def test_workers_only_where_they_save_time(
     env_type, num_env, cores, expected, monkeypatch
 ):
-    monkeypatch.setattr("baselines.common.mpi.available_cores", lambda: cores)
+    monkeypatch.setattr("baselines.common.base.mpi.available_cores", lambda: cores)
     assert use_workers(env_type, num_env) == expected

@@ -10,16 +10,16 @@ from test_algorithms import read_rows
 from toy_envs import CounterEnv
 
 from baselines import a2c, logger, run, sac
+from baselines.common.base.errors import UserFileError, UserValueError
 from baselines.common.envs import make_env, make_vec_env
-from baselines.common.errors import UserFileError, UserValueError
-from baselines.common.evaluation import Evaluation, evaluate, write_actions
-from baselines.common.model import Model
-from baselines.common.parsing import parse
+from baselines.common.networks.model import Model
+from baselines.common.run.evaluation import Evaluation, evaluate, write_actions
+from baselines.common.run.parsing import parse
 from baselines.common.saving.checkpoints import list_manifests
 from baselines.common.saving.tensors import load_tensors
+from baselines.common.saving.video import shrink
 from baselines.common.vec_env import DummyVecEnv, VecMonitor
 from baselines.common.vec_env.vec_video_recorder import VecFilm
-from baselines.common.video import shrink
 
 NOISY = dict(network="mlp", noisy=True, learning_starts=50, print_freq=5, seed=0)
 

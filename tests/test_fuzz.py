@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import baselines
-from baselines.common import replay_buffer
-from baselines.common.checked_arguments import NOT_IN_FILE
-from baselines.common.errors import UserFileError, UserValueError
+from baselines.common.arguments.checked import NOT_IN_FILE
+from baselines.common.base.errors import UserFileError, UserValueError
+from baselines.common.data import replay_buffer
 from baselines.common.saving.files import replace_file
 from baselines.common.saving.json_values import parse_json
 from baselines.common.saving.states import (

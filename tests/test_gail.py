@@ -17,11 +17,11 @@ from test_learning import make_identities
 
 import baselines
 from baselines import gail, logger, run
-from baselines.common import machine
-from baselines.common.distributions import make_distribution
+from baselines.common.base import machine
+from baselines.common.base.errors import UserFileError, UserTypeError, UserValueError
 from baselines.common.envs import make_env
-from baselines.common.errors import UserFileError, UserTypeError, UserValueError
-from baselines.common.evaluation import evaluate
+from baselines.common.networks.distributions import make_distribution
+from baselines.common.run.evaluation import evaluate
 from baselines.common.saving.tensors import load_tensors
 from baselines.common.vec_env import DummyVecEnv
 from baselines.gail.adversary import Adversary, adversary_loss, imitation_rewards
@@ -193,7 +193,7 @@ def test_lengths_of_episodes_of_a_small_type_are_added_up():
 
 def test_expert_data_that_do_not_fit_into_memory_are_refused(monkeypatch):
     np.savez_compressed("zeros.npz", obs=np.zeros((10**5, 3)))
-    monkeypatch.setattr("baselines.common.machine.available_memory", lambda: 10**6)
+    monkeypatch.setattr("baselines.common.base.machine.available_memory", lambda: 10**6)
     with pytest.raises(UserValueError, match="zeros.npz needs .* give a smaller file"):
         read_expert("zeros.npz", BOX, TWO)
 

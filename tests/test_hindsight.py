@@ -11,13 +11,13 @@ from toy_envs import BitFlips, CounterEnv
 
 from baselines import ddpg, logger, run, sac, td3
 from baselines.bench import Monitor
+from baselines.common.base.errors import UserError, UserValueError
+from baselines.common.data.episodes import EpisodeResults, ResultCollector, result_of
+from baselines.common.data.hindsight_replay import HindsightReplayBuffer
+from baselines.common.data.off_policy import Player, make_memory
 from baselines.common.envs import make_vec_env
 from baselines.common.envs.goals import Goals, find_goals
-from baselines.common.episodes import EpisodeResults, ResultCollector, result_of
-from baselines.common.errors import UserError, UserValueError
-from baselines.common.evaluation import summary
-from baselines.common.hindsight_replay import HindsightReplayBuffer
-from baselines.common.off_policy import Player, make_memory
+from baselines.common.run.evaluation import summary
 from baselines.common.saving.states import DamagedState
 from baselines.common.vec_env import (
     DummyVecEnv,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from baselines import evaluate, logger, play, report, run, runs
-from baselines.common.errors import LONGEST, first_line, one_line
+from baselines.common.base.errors import LONGEST, first_line, one_line
 
 RESUME = "--resume=log", "--num_timesteps=400"
 COMMANDS = {

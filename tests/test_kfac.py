@@ -12,12 +12,12 @@ from toy_envs import CounterEnv
 from baselines import acktr, logger
 from baselines.acktr.acktr import acktr_loss, log_likelihood
 from baselines.common import backend
-from baselines.common.distributions import make_distribution
-from baselines.common.errors import UserTypeError
-from baselines.common.kfac import COLD_UPDATES, KFAC
-from baselines.common.kronecker_factors import Block, decompose, inputs_of
-from baselines.common.policies import Policy
-from baselines.common.precision import computing_in
+from baselines.common.backend.precision import computing_in
+from baselines.common.base.errors import UserTypeError
+from baselines.common.networks.distributions import make_distribution
+from baselines.common.networks.policies import Policy
+from baselines.common.updates.kfac import COLD_UPDATES, KFAC
+from baselines.common.updates.kronecker_factors import Block, decompose, inputs_of
 from baselines.common.vec_env import DummyVecEnv
 
 LOG_2 = np.log(2)

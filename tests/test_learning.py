@@ -7,10 +7,10 @@ from conftest import long, skipped_if_refused, slow
 from gymnasium import spaces
 
 from baselines import a2c, dqn, logger, trpo
-from baselines.common.declarations import declared_arguments
-from baselines.common.discovery import find_algorithm, find_defaults
+from baselines.common.arguments.declarations import declared_arguments
+from baselines.common.arguments.discovery import find_algorithm, find_defaults
 from baselines.common.envs import make_env
-from baselines.common.evaluation import evaluate
+from baselines.common.run.evaluation import evaluate
 from baselines.common.vec_env import DummyVecEnv, VecMonitor
 
 

@@ -16,10 +16,10 @@ from conftest import killed_after
 
 from baselines import logger, run, runs
 from baselines.a2c import learn
-from baselines.common import page
+from baselines.common.base.errors import UserFileError, UserValueError
 from baselines.common.envs import make_env, make_vec_env
-from baselines.common.errors import UserFileError, UserValueError
 from baselines.common.saving import log_folder
+from baselines.common.views import page
 
 SHORT = "--alg=a2c --env=CartPole-v1 --num_timesteps=200 --num_env=1 --seed=0"
 

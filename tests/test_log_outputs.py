@@ -13,8 +13,8 @@ import pytest
 
 from baselines import logger
 from baselines.a2c import learn
-from baselines.common import log_outputs
-from baselines.common.errors import MissingDependency, UserValueError
+from baselines.common.base.errors import MissingDependency, UserValueError
+from baselines.common.logs import outputs as log_outputs
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from baselines import logger
-from baselines.common.errors import UserFileError, UserTypeError, UserValueError
+from baselines.common.base.errors import UserFileError, UserTypeError, UserValueError
 
 
 @pytest.fixture(autouse=True)

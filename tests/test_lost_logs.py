@@ -16,11 +16,11 @@ from toy_envs import CounterEnv
 
 from baselines import logger, run
 from baselines.bench import Monitor, load_results
+from baselines.common.base.errors import FullDiskError, UserFileError
+from baselines.common.data.episodes import EpisodeResults
 from baselines.common.envs.recorder import Recorder
-from baselines.common.episodes import EpisodeResults
-from baselines.common.errors import FullDiskError, UserFileError
+from baselines.common.run.run import Run
 from baselines.common.saving.tensors import load_tensors
-from baselines.common.training import Run
 from baselines.common.vec_env import DummyVecEnv, SubprocVecEnv
 from baselines.common.vec_env.vec_video_recorder import VecVideoRecorder
 
@@ -35,7 +35,7 @@ DQN += "--num_timesteps=600 --log_path="
 def in_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("OPENAI_LOG_FORMAT", raising=False)
-    monkeypatch.setattr("baselines.common.replay_buffer.SEGMENT_SIZE", 32)
+    monkeypatch.setattr("baselines.common.data.replay_buffer.SEGMENT_SIZE", 32)
     with logger.scoped_configure(str(tmp_path / "unused"), []):
         yield
 

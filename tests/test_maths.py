@@ -10,15 +10,15 @@ from keras import ops
 
 from baselines.a2c.a2c import a2c_loss
 from baselines.common import backend
-from baselines.common.distributions import (
+from baselines.common.arguments.schedules import SCHEDULES, make_schedule
+from baselines.common.base.errors import UserTypeError, UserValueError
+from baselines.common.data.returns import explained_variance, gae, n_step
+from baselines.common.envs.spaces import clip_actions
+from baselines.common.networks.distributions import (
     Categorical,
     make_distribution,
 )
-from baselines.common.envs.spaces import clip_actions
-from baselines.common.errors import UserTypeError, UserValueError
-from baselines.common.optimizers import Adam, RMSprop
-from baselines.common.returns import explained_variance, gae, n_step
-from baselines.common.schedules import SCHEDULES, make_schedule
+from baselines.common.updates.optimizers import Adam, RMSprop
 from baselines.ppo2.ppo2 import ppo2_loss
 
 LOG_2, LOG_3 = math.log(2), math.log(3)

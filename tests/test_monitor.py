@@ -14,8 +14,8 @@ from toy_envs import CounterEnv
 
 from baselines import logger
 from baselines.bench import Monitor, load_results
+from baselines.common.base.errors import UserValueError
 from baselines.common.envs import make_vec_env
-from baselines.common.errors import UserValueError
 from baselines.common.vec_env import DummyVecEnv, SubprocVecEnv, VecMonitor
 
 

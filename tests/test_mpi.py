@@ -18,9 +18,9 @@ from conftest import long, slow
 from rank_checks import CHECKS
 
 from baselines import run
-from baselines.common import mpi
-from baselines.common.errors import UserValueError
-from baselines.common.machine import container_cores
+from baselines.common.base import mpi
+from baselines.common.base.errors import UserValueError
+from baselines.common.base.machine import container_cores
 from baselines.common.saving.checkpoints import check_ranks, list_manifests
 from baselines.common.saving.tensors import load_tensors
 
@@ -341,7 +341,7 @@ def test_user_error_of_a_rank_ends_all_with_one_line():
             import gymnasium as gym
             from gymnasium.envs.classic_control import CartPoleEnv
             from baselines.common import mpi
-            from baselines.common.errors import UserValueError
+            from baselines.common.base.errors import UserValueError
 
             if mpi.rank == 1:
                 raise UserValueError("rank 1 cannot start")

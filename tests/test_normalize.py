@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from baselines.common.errors import UserTypeError
-from baselines.common.normalizer import Normalizer
-from baselines.common.policies import Policy
-from baselines.common.running_moments import RunningMoments
+from baselines.common.base.errors import UserTypeError
+from baselines.common.base.running_moments import RunningMoments
+from baselines.common.networks.normalizer import Normalizer
+from baselines.common.networks.policies import Policy
 from baselines.common.vec_env import DummyVecEnv, VecEnv, VecNormalize
 
 HERE = os.path.dirname(__file__)

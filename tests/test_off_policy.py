@@ -8,12 +8,12 @@ from gymnasium import spaces
 from memory_checks import check_memory
 from toy_envs import CounterEnv
 
-from baselines.common.actor_critic import ActorCritic
-from baselines.common.distributions import Deterministic, SquashedGaussian
-from baselines.common.episodes import count_due
-from baselines.common.errors import UserTypeError, UserValueError
-from baselines.common.off_policy import Player, make_memory
-from baselines.common.prioritized_replay import PrioritizedReplayBuffer
+from baselines.common.base.errors import UserTypeError, UserValueError
+from baselines.common.data.episodes import count_due
+from baselines.common.data.off_policy import Player, make_memory
+from baselines.common.data.prioritized_replay import PrioritizedReplayBuffer
+from baselines.common.networks.actor_critic import ActorCritic
+from baselines.common.networks.distributions import Deterministic, SquashedGaussian
 from baselines.common.saving.states import DamagedState
 from baselines.common.vec_env import DummyVecEnv, VecNormalize
 

@@ -14,17 +14,16 @@ import pytest
 from toy_envs import CounterEnv
 
 from baselines import bench, deepq, logger, run
-from baselines.common import cmd_util, models, set_global_seeds
-from baselines.common.atari_wrappers import make_atari
-from baselines.common.envs import make_env, make_vec_env
-from baselines.common.errors import UserTypeError, UserValueError
-from baselines.common.saving.tensors import load_tensors
-from baselines.common.schedules import (
+from baselines.common import cmd_util, set_global_seeds
+from baselines.common.arguments.schedules import (
     ConstantSchedule,
     LinearSchedule,
     PiecewiseSchedule,
 )
-from baselines.moved import MOVED, MOVED_NAMES
+from baselines.common.base.errors import UserValueError
+from baselines.common.envs import make_env, make_vec_env
+from baselines.common.envs.atari_wrappers import make_atari
+from baselines.common.saving.tensors import load_tensors
 
 PAGE = Path(__file__).parent.parent / "docs" / "from_openai_baselines.md"
 TABLE = re.findall(r"^\| `(baselines[\w.]*)` \| (.*) \|$", PAGE.read_text(), re.M)
@@ -148,14 +147,6 @@ def test_load_act_is_what_was_saved(tmp_path):
     assert loaded(obs).shape == (2,)
 
 
-def test_registered_networks_name_what_to_do():
-    with pytest.raises(UserTypeError, match="'mine'.*--network=module:function"):
-
-        @models.register("mine")
-        def mine():
-            pass
-
-
 def test_schedules_of_steps():
     assert ConstantSchedule(0.25).value(9) == 0.25
     linear = LinearSchedule(schedule_timesteps=100, final_p=0.2)
@@ -231,15 +222,9 @@ def test_unknown_arguments_keep_all_their_text_and_none_is_dropped():
             cmd_util.parse_unknown_args(words)
 
 
-def test_the_table_of_modules_is_that_of_the_page():
-    moved = {name: text.replace("`", "") for name, text in TABLE if not is_here(text)}
-    assert moved == MOVED
-    assert len(TABLE) == len(dict(TABLE)) > 60
-
-
 @pytest.mark.parametrize(("name", "text"), [x for x in TABLE if is_here(x[1])])
 def test_modules_that_are_here_have_what_the_page_says(name, text):
-    if name == "baselines.common.retro_wrappers":
+    if name == "baselines.common.envs.retro_wrappers":
         pytest.importorskip("stable_retro")
     module = importlib.import_module(name)
     for attribute in re.findall("`(.*?)`", text.partition(";")[0]):
@@ -258,34 +243,9 @@ def test_replacements_exist():
             importlib.import_module(module)
 
 
-@pytest.mark.parametrize("name", MOVED)
-def test_modules_that_are_not_here_say_what_replaced_them(name):
-    package, _, module = name.rpartition(".")
-    for code in (f"import {name}", f"from {package} import {module}"):
-        with pytest.raises(ModuleNotFoundError) as error:
-            exec(code)
-        assert str(error.value) == (
-            f"{name} of OpenAI Baselines is not here: {MOVED[name]}"
-        )
-
-
-@pytest.mark.parametrize(
-    ("module", "name"),
-    [(module, name) for module, names in MOVED_NAMES.items() for name in names],
-)
-def test_names_that_are_gone_say_what_replaced_them(module, name):
-    expected = f"{module}.{name} of OpenAI Baselines is gone: "
-    with pytest.raises(ImportError, match=f"^{re.escape(expected)}") as error:
-        exec(f"from {module} import {name}")
-    assert str(error.value).endswith(MOVED_NAMES[module][name])
-    assert f"`{name}`" in dict(TABLE)[module]
-    with pytest.raises(ImportError, match="cannot import name 'other'"):
-        exec(f"from {module} import other")
-
-
-def test_other_modules_fail_as_ever():
-    for code in ("import baselines.nonsense", "from baselines.common import nonsense"):
-        with pytest.raises(ImportError, match="^(?!.*OpenAI).*nonsense"):
+def test_modules_that_are_not_here_name_the_page_that_says_what_replaced_them():
+    for code in ("import baselines.her.rollout", "from baselines.her import rollout"):
+        with pytest.raises(ModuleNotFoundError, match="from_openai_baselines.md"):
             exec(code)
 
 
@@ -295,7 +255,7 @@ import sys
 try:
     from baselines.common import tf_util as U
 except ImportError as error:
-    assert "use keras and keras.ops" in str(error)
+    assert "tf_util" in str(error)
 assert not {"keras", "tensorflow"} & set(sys.modules)
 """
     subprocess.run([sys.executable, "-c", script], check=True)

@@ -6,10 +6,10 @@ from test_algorithms import read_rows
 from toy_envs import CounterEnv
 
 from baselines import a2c, acer, acktr, logger, ppo1, ppo2, trpo
+from baselines.common.base.errors import UserValueError
+from baselines.common.data.runners import Runner
 from baselines.common.envs import make_env
-from baselines.common.errors import UserValueError
-from baselines.common.policies import Policy
-from baselines.common.runners import Runner
+from baselines.common.networks.policies import Policy
 from baselines.common.vec_env import DummyVecEnv
 
 

@@ -10,8 +10,8 @@ import pytest
 from toy_logs import write_log, write_monitor
 
 from baselines import plot as command
-from baselines.common.curves import read_points
-from baselines.common.plot_util import load_results
+from baselines.common.views.curves import read_points
+from baselines.common.views.results import load_results
 from baselines.plot import plot
 
 ROOT = Path(__file__).parent.parent

@@ -11,16 +11,17 @@ from toy_logs import write_log, write_monitor
 from baselines import results_plotter
 from baselines.bench import load_results as load_episodes
 from baselines.bench.monitor import pack_monitors
-from baselines.common import plot_util, tables
-from baselines.common.errors import UserError, UserFileError, UserValueError
-from baselines.common.plot_util import (
+from baselines.common.base import tables
+from baselines.common.base.errors import UserError, UserFileError, UserValueError
+from baselines.common.base.tables import read_table
+from baselines.common.views import results as plot_util
+from baselines.common.views.results import (
     load_results,
     one_sided_ema,
     smooth,
     symmetric_ema,
     task_name,
 )
-from baselines.common.tables import read_table
 from baselines.results_plotter import X_EPISODES, X_TIMESTEPS, X_WALLTIME, ts2xy
 
 

@@ -17,12 +17,12 @@ from white_images import Peak, on_white_images, white_image_env
 
 from baselines.a2c import learn
 from baselines.common import backend
-from baselines.common.arguments import NETWORK, Network
-from baselines.common.checked_arguments import check_arguments
-from baselines.common.errors import UserFileError, UserTypeError, UserValueError
-from baselines.common.models import cnn, lnlstm, mlp
-from baselines.common.policies import Policy
-from baselines.common.runners import Runner
+from baselines.common.arguments.checked import check_arguments
+from baselines.common.arguments.types import NETWORK, Network
+from baselines.common.base.errors import UserFileError, UserTypeError, UserValueError
+from baselines.common.data.runners import Runner
+from baselines.common.networks.networks import cnn, lnlstm, mlp
+from baselines.common.networks.policies import Policy
 from baselines.common.saving.tensors import load_tensors, save_tensors
 
 IMAGE = spaces.Box(0, 255, (84, 84, 4), np.uint8)

@@ -12,15 +12,17 @@ from gymnasium import spaces
 
 from baselines import evaluate, logger, run
 from baselines.a2c import learn
-from baselines.common import arguments as arg
-from baselines.common import backend, machine, precision
-from baselines.common.algorithm import algorithm
-from baselines.common.errors import UserValueError
-from baselines.common.layers import dense
-from baselines.common.model import build_network
-from baselines.common.parsing import parse
-from baselines.common.policies import Policy
-from baselines.common.precision import choose_precision, computing_in
+from baselines.common import backend
+from baselines.common.arguments import types as arg
+from baselines.common.backend import precision
+from baselines.common.backend.precision import choose_precision, computing_in
+from baselines.common.base import machine
+from baselines.common.base.errors import UserValueError
+from baselines.common.networks.layers import dense
+from baselines.common.networks.model import build_network
+from baselines.common.networks.policies import Policy
+from baselines.common.run.algorithm import algorithm
+from baselines.common.run.parsing import parse
 
 IMAGE = spaces.Box(0, 255, (36, 36, 1), np.uint8)
 
@@ -181,7 +183,7 @@ def printed(code, **variables):
 def test_convolutions_are_computed_by_onednn():
     """Also where TensorFlow would not choose it: on processors without AVX512_VNNI."""
     code = (
-        "import numpy as np; from baselines.common.models import cnn_small; "
+        "import numpy as np; from baselines.common.networks.networks import cnn_small; "
         "cnn_small()(np.ones((1, 84, 84, 4)))"
     )
     on_cpu = {"CUDA_VISIBLE_DEVICES": "-1"}

@@ -14,14 +14,14 @@ from gymnasium import spaces
 from toy_logs import write_log
 
 from baselines import evaluate, logger, play, plot, report, run, runs
-from baselines.common import cli
-from baselines.common.arguments import NETWORK
-from baselines.common.declarations import declared_arguments
-from baselines.common.discovery import list_algorithms
-from baselines.common.errors import OUR_NAMES, UserFileError
-from baselines.common.parsing import parse
-from baselines.common.settings import OWN
-from baselines.common.tables import read_table
+from baselines.common.arguments import cli
+from baselines.common.arguments.declarations import declared_arguments
+from baselines.common.arguments.discovery import list_algorithms
+from baselines.common.arguments.types import NETWORK
+from baselines.common.base.errors import OUR_NAMES, UserFileError
+from baselines.common.base.tables import read_table
+from baselines.common.run.parsing import parse
+from baselines.common.run.settings import OWN
 from baselines.gail.record import record
 from benchmarks import chaos, throughput
 from benchmarks.options import parse_options

@@ -9,13 +9,13 @@ import pytest
 from gymnasium import spaces
 from memory_checks import check_memory, check_tree
 
+from baselines.common.base.errors import UserValueError
+from baselines.common.base.machine import available_memory
+from baselines.common.data.hindsight_replay import HindsightReplayBuffer
+from baselines.common.data.prioritized_replay import PrioritizedReplayBuffer, SumTree
+from baselines.common.data.replay_buffer import ReplayBuffer
+from baselines.common.data.sequence_replay import SequenceReplayBuffer
 from baselines.common.envs.goals import Goals
-from baselines.common.errors import UserValueError
-from baselines.common.hindsight_replay import HindsightReplayBuffer
-from baselines.common.machine import available_memory
-from baselines.common.prioritized_replay import PrioritizedReplayBuffer, SumTree
-from baselines.common.replay_buffer import ReplayBuffer
-from baselines.common.sequence_replay import SequenceReplayBuffer
 from baselines.common.vec_env.vec_frame_stack import stack_frames
 
 PIXELS = spaces.Box(0, 255, (5, 4, 8), np.uint8)  # 4 frames of 2 channels
@@ -181,7 +181,7 @@ def test_returns_of_three_steps_across_both_kinds_of_end():
 
 @each_kind
 def test_restored_from_segments_and_state(kind, space, stack, shape, monkeypatch):
-    monkeypatch.setattr("baselines.common.replay_buffer.SEGMENT_SIZE", 16)
+    monkeypatch.setattr("baselines.common.data.replay_buffer.SEGMENT_SIZE", 16)
     for steps in (0, 5, 33, 90):
         arguments = kind, space, 120, 3, 3, stack
         buffer = make(*arguments)
@@ -207,7 +207,7 @@ def test_restored_from_segments_and_state(kind, space, stack, shape, monkeypatch
 
 
 def test_segments_are_never_changed(monkeypatch):
-    monkeypatch.setattr("baselines.common.replay_buffer.SEGMENT_SIZE", 10)
+    monkeypatch.setattr("baselines.common.data.replay_buffer.SEGMENT_SIZE", 10)
     buffer = make(ReplayBuffer, VECTOR, 100, 1, 1, 1)
     history = History(buffer, 1, 1, (3,))
     segments = {}
@@ -330,7 +330,7 @@ def test_memory_left_in_a_container(tmp_path):
 
 def test_memory_that_does_not_fit_is_refused(monkeypatch):
     space = spaces.Box(0, 255, (84, 84, 4), np.uint8)
-    module = "baselines.common.machine"
+    module = "baselines.common.base.machine"
     monkeypatch.setattr(f"{module}.available_memory", lambda: 8 * 2**30)
     make(ReplayBuffer, space, 1_000_000, 1, 1, 4)
     monkeypatch.setattr(f"{module}.available_memory", lambda: 2 * 2**30)

@@ -19,9 +19,9 @@ from toy_logs import write_log
 
 from baselines import report as command
 from baselines import run
-from baselines.common.curves import find_runs
-from baselines.common.run_folder import describe_run
 from baselines.common.saving import log_folder
+from baselines.common.views.curves import find_runs
+from baselines.common.views.run_folder import describe_run
 from baselines.report import commands, draw_histogram, report
 
 BROWSERS = "chromium", "chromium-browser", "google-chrome", "chrome"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from test_readme import skip_without_packages
 
-from baselines.common.parsing import parse
+from baselines.common.run.parsing import parse
 from benchmarks.study import RUNS
 
 RESULTS = Path(__file__).parent.parent / "results"

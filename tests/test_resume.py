@@ -21,12 +21,12 @@ from conftest import Killed, import_learn, killed_after, long, slow
 
 from baselines import a2c, logger, run
 from baselines.bench import Monitor
+from baselines.common.base.errors import UserError, UserValueError
+from baselines.common.base.tables import read_table
 from baselines.common.envs import make_env, make_vec_env
 from baselines.common.envs.recorder import Recorder, get_env_state, set_env_state
-from baselines.common.errors import UserError, UserValueError
 from baselines.common.saving.checkpoints import list_manifests
 from baselines.common.saving.tensors import load_tensors
-from baselines.common.tables import read_table
 from baselines.common.vec_env import DummyVecEnv, SubprocVecEnv, VecFrameStack
 
 CARTPOLE = "--alg=a2c --env=CartPole-v1 --num_env=3 --num_timesteps=3000 --seed=1 "
@@ -133,7 +133,7 @@ def test_interrupted_ppo2_goes_on_as_if_it_had_not_been(settings):
     ],
 )
 def test_interrupted_dqn_goes_on_as_if_it_had_not_been(alg, env, settings, monkeypatch):
-    monkeypatch.setattr("baselines.common.replay_buffer.SEGMENT_SIZE", 128)
+    monkeypatch.setattr("baselines.common.data.replay_buffer.SEGMENT_SIZE", 128)
     arguments = f"--alg={alg} --env={env} --num_env=2 --num_timesteps=1200 "
     arguments += f"--seed=1 --buffer_size=400 --learning_starts=300 {settings} "
     arguments += "--hiddens=[32] --print_freq=5 --checkpoint_interval=200"
@@ -159,7 +159,7 @@ def test_interrupted_dqn_goes_on_as_if_it_had_not_been(alg, env, settings, monke
     ],
 )
 def test_interrupted_continuous_control_goes_on(alg, env, settings, monkeypatch):
-    monkeypatch.setattr("baselines.common.replay_buffer.SEGMENT_SIZE", 128)
+    monkeypatch.setattr("baselines.common.data.replay_buffer.SEGMENT_SIZE", 128)
     arguments = f"--alg={alg} --env={env} --num_env=2 --num_timesteps=1200 --seed=1 "
     arguments += f"--network=mlp --num_hidden=16 --buffer_size=400 {settings} "
     arguments += "--learning_starts=300 --batch_size=32 --print_freq=1 "
@@ -169,7 +169,7 @@ def test_interrupted_continuous_control_goes_on(alg, env, settings, monkeypatch)
 
 def test_interrupted_acer_goes_on_as_if_it_had_not_been(monkeypatch):
     """Also what earlier policies would have done, in a memory that is overwritten."""
-    monkeypatch.setattr("baselines.common.replay_buffer.SEGMENT_SIZE", 128)
+    monkeypatch.setattr("baselines.common.data.replay_buffer.SEGMENT_SIZE", 128)
     arguments = "--alg=acer --env=CartPole-v1 --num_env=2 --num_timesteps=1200 "
     arguments += "--seed=1 --nsteps=10 --buffer_size=400 --replay_start=200 "
     arguments += "--replay_ratio=1 --log_interval=5 --checkpoint_interval=100"
@@ -177,7 +177,7 @@ def test_interrupted_acer_goes_on_as_if_it_had_not_been(monkeypatch):
 
 
 def test_segments_of_a_replay_memory_stay_while_a_manifest_names_them(monkeypatch):
-    monkeypatch.setattr("baselines.common.replay_buffer.SEGMENT_SIZE", 50)
+    monkeypatch.setattr("baselines.common.data.replay_buffer.SEGMENT_SIZE", 50)
     arguments = "--alg=dqn --env=CartPole-v1 --num_env=2 --num_timesteps=1600 --seed=1 "
     arguments += "--buffer_size=300 --learning_starts=300 --checkpoint_interval=200 "
     run.main(f"{arguments} --print_freq=5 --log_path=whole".split())
@@ -350,7 +350,7 @@ def test_killed_process_goes_on_with_other_workers(monkeypatch):
     process.kill()
     process.wait()
     assert not os.path.exists("cut/model.safetensors")
-    monkeypatch.setattr("baselines.common.mpi.available_cores", lambda: 3)
+    monkeypatch.setattr("baselines.common.base.mpi.available_cores", lambda: 3)
     run.main(["--resume=cut"])
     assert results("cut") == results("whole")
 
@@ -532,7 +532,7 @@ def test_full_disk_leaves_the_checkpoint_before_it(every, capsys, monkeypatch):
     arguments = "--alg=dqn --env=CartPole-v1 --num_env=2 --seed=1 --print_freq=2 "
     arguments += "--learning_starts=50 --buffer_size=200 --checkpoint_interval=100 "
     arguments += "--num_timesteps=400 --checkpoint_freq=0 --log_path="
-    monkeypatch.setattr("baselines.common.replay_buffer.SEGMENT_SIZE", 32)
+    monkeypatch.setattr("baselines.common.data.replay_buffer.SEGMENT_SIZE", 32)
     disk = FullDisk(PLENTY)
     with monkeypatch.context() as patch:
         patch.setattr(builtins, "open", disk.open)

@@ -16,13 +16,13 @@ import pytest
 from toy_envs import ActionLog, CounterEnv, ToyGame
 
 from baselines import run
+from baselines.common.base.errors import UserFileError, UserValueError
 from baselines.common.envs import find_env_type, find_spec, make_env, make_vec_env
-from baselines.common.errors import UserFileError, UserValueError
 from baselines.common.vec_env import SubprocVecEnv
 
 stable_retro = pytest.importorskip("stable_retro")
 
-from baselines.common.retro_wrappers import (  # noqa: E402
+from baselines.common.envs.retro_wrappers import (  # noqa: E402
     StochasticFrameSkip,
     make_retro,
     wrap_deepmind_retro,
@@ -211,7 +211,7 @@ def some_actions(steps, num_env):
 
 
 def test_every_environment_has_its_own_worker_and_seed(monkeypatch):
-    monkeypatch.setattr("baselines.common.mpi.available_cores", lambda: 1)
+    monkeypatch.setattr("baselines.common.base.mpi.available_cores", lambda: 1)
     actions = np.repeat(some_actions(60, 1), 3, axis=1)
 
     def screens(num_env, seed):

@@ -22,16 +22,18 @@ from baselines import __main__ as commands
 from baselines import evaluate, logger, run
 from baselines.a2c import learn
 from baselines.bench import Monitor
-from baselines.common import config, mpi, parsing
-from baselines.common.checked_arguments import check_arguments
-from baselines.common.curves import find_curves
+from baselines.common.arguments.checked import check_arguments
+from baselines.common.base import mpi
+from baselines.common.base.errors import UserTypeError, UserValueError
 from baselines.common.envs import make_env, make_vec_env
-from baselines.common.errors import UserTypeError, UserValueError
-from baselines.common.loading import find_env, rendered
-from baselines.common.parsing import parse
-from baselines.common.python_config import describe, describe_schedule
+from baselines.common.run import parsing
+from baselines.common.run.loading import find_env, rendered
+from baselines.common.run.parsing import parse
+from baselines.common.run.python_config import describe, describe_schedule
+from baselines.common.saving import config
 from baselines.common.saving.checkpoints import list_manifests
 from baselines.common.saving.tensors import load_tensors, save_tensors
+from baselines.common.views.curves import find_curves
 from baselines.play import play
 
 CARTPOLE = ["--alg=a2c", "--env=CartPole-v1"]
@@ -165,15 +167,15 @@ def test_preset_sets_arguments_of_its_parts_and_has_defaults(empty_folder, monke
     folder.mkdir()
     (folder / "__init__.py").write_text("")
     (folder / "my_c51.py").write_text(
-        "from baselines.common.algorithm import preset\n"
-        "from baselines.common.values import categorical\n"
+        "from baselines.common.run.algorithm import preset\n"
+        "from baselines.common.networks.values import categorical\n"
         "from baselines.dqn import dqn\n"
         "learn = preset(dqn.learn, values=categorical, atoms=21, train_freq=2)\n"
     )
     monkeypatch.syspath_prepend(str(empty_folder.parent))
     alg = f"--alg={empty_folder.name}.my_c51"
     settings = parse([alg, "--env=CartPole-v1", "--v_max=5"]).learn_arguments
-    assert settings["values"] == "baselines.common.values:categorical"
+    assert settings["values"] == "baselines.common.networks.values:categorical"
     assert (settings["atoms"], settings["v_max"]) == (21, 5.0)
     # Without a defaults.py of its own it has dqn's, but for what it sets.
     settings = parse([alg, "--env=PongNoFrameskip-v4"])
@@ -189,7 +191,7 @@ def test_other_names_of_arguments_take_no_defaults_of_the_base(
     (folder / "__init__.py").write_text("")
     (folder / "my_ppo.py").write_text(
         "from baselines.common import arguments as arg\n"
-        "from baselines.common.algorithm import algorithm\n"
+        "from baselines.common.run.algorithm import algorithm\n"
         "from baselines.ppo2 import ppo2\n"
         "@algorithm(preset_of=ppo2.learn)\n"
         "def learn(run, *, env: arg.Env, network: arg.Network, seed: arg.Seed = None,\n"
@@ -570,7 +572,9 @@ def test_functions_are_described_by_what_they_do_not_by_where_they_stand():
     assert describe(half) == describe(again[0]) != describe(same)
     assert describe(times(2)) == describe(times(2)) != describe(times(3))
     assert describe(partial(round, ndigits=2)) == "builtins.round with ndigits=2"
-    code = "from baselines.common.python_config import describe; print(describe({}))"
+    code = (
+        "from baselines.common.run.python_config import describe; print(describe({}))"
+    )
     code = code.format("lambda x: x in {'a', 'b', 'c'}")
     words = [sys.executable, "-c", code]
     first, second = (subprocess.check_output(words, text=True) for _ in range(2))

@@ -6,9 +6,9 @@ import pytest
 from gymnasium import spaces
 from toy_envs import CounterEnv
 
-from baselines.common.policies import Policy
-from baselines.common.returns import n_step
-from baselines.common.runners import Runner, minibatch
+from baselines.common.data.returns import n_step
+from baselines.common.data.runners import Runner, minibatch
+from baselines.common.networks.policies import Policy
 from baselines.common.vec_env import DummyVecEnv
 
 

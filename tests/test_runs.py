@@ -9,7 +9,7 @@ import pytest
 from toy_logs import write_log, write_monitor
 
 from baselines import run, runs
-from baselines.common.curves import find_curves
+from baselines.common.views.curves import find_curves
 
 
 @pytest.fixture(autouse=True)

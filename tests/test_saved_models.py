@@ -8,8 +8,8 @@ from toy_envs import RandomEnv
 
 import baselines
 from baselines import dqn, logger
-from baselines.common.arguments import NETWORK
-from baselines.common.errors import UserValueError
+from baselines.common.arguments.types import NETWORK
+from baselines.common.base.errors import UserValueError
 from baselines.common.saving.tensors import take_arrays
 from baselines.common.vec_env import DummyVecEnv
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from baselines.common.errors import UserValueError
+from baselines.common.base.errors import UserValueError
 from benchmarks import scaling
 
 FIGURES = {

@@ -14,7 +14,7 @@ import pytest
 from gymnasium import spaces
 from toy_envs import CounterEnv, RandomEnv
 
-from baselines.common.errors import FullDiskError
+from baselines.common.base.errors import FullDiskError
 from baselines.common.vec_env import SubprocVecEnv, shared_memory, subproc_vec_env
 
 

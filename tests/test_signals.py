@@ -9,12 +9,12 @@ import pytest
 from toy_envs import CounterEnv
 
 from baselines.a2c import learn
-from baselines.common import mpi
-from baselines.common.signals import StopSignals, stop_number
+from baselines.common.base import mpi
+from baselines.common.base.signals import StopSignals, stop_number
 
 LONG_CALL = """
 import hashlib
-from baselines.common.signals import StopSignals, second_interrupt_ends
+from baselines.common.base.signals import StopSignals, second_interrupt_ends
 StopSignals().catch()
 with second_interrupt_ends():
     print("ready", flush=True)

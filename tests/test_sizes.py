@@ -8,18 +8,18 @@ from conftest import import_learn
 from gymnasium import spaces
 
 from baselines import run
-from baselines.common.arguments import Batch
-from baselines.common.declarations import declared_arguments
-from baselines.common.discovery import list_algorithms
+from baselines.common.arguments.declarations import declared_arguments
+from baselines.common.arguments.discovery import list_algorithms
+from baselines.common.arguments.types import Batch
+from baselines.common.base.errors import UserValueError
+from baselines.common.base.machine import check_memory
+from baselines.common.data.replay_buffer import ReplayBuffer
 from baselines.common.envs import make_vec_env
-from baselines.common.errors import UserValueError
-from baselines.common.machine import check_memory
-from baselines.common.models import mlp
-from baselines.common.optimizers import Adam, RMSprop
-from baselines.common.parsing import parse
-from baselines.common.policies import Policy
-from baselines.common.replay_buffer import ReplayBuffer
-from baselines.common.settings import OWN
+from baselines.common.networks.networks import mlp
+from baselines.common.networks.policies import Policy
+from baselines.common.run.parsing import parse
+from baselines.common.run.settings import OWN
+from baselines.common.updates.optimizers import Adam, RMSprop
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
 
@@ -32,7 +32,7 @@ def memory(monkeypatch):
     """Gives the machine 24 GB, or as much as the function that it returns is told."""
 
     def set_memory(size):
-        name = "baselines.common.machine.available_memory"
+        name = "baselines.common.base.machine.available_memory"
         monkeypatch.setattr(name, lambda: size)
 
     set_memory(24e9)

@@ -8,11 +8,11 @@ import sys
 import pytest
 
 from baselines import logger
-from baselines.common import status
-from baselines.common.amounts import duration, short
-from baselines.common.episodes import EpisodeResults, ResultCollector
-from baselines.common.status import Status
-from baselines.common.timing import Clock, timed
+from baselines.common.base.amounts import duration, short
+from baselines.common.base.timing import Clock, timed
+from baselines.common.data.episodes import EpisodeResults, ResultCollector
+from baselines.common.run import status
+from baselines.common.run.status import Status
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ import threading
 
 import pytest
 
-from baselines.common.errors import UserValueError
-from baselines.common.parsing import parse
+from baselines.common.base.errors import UserValueError
+from baselines.common.run.parsing import parse
 from benchmarks import study, tables
 from benchmarks.study import RUNS, Study
 

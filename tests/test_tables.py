@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from baselines.common.errors import UserValueError
+from baselines.common.base.errors import UserValueError
 from benchmarks import tables
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"

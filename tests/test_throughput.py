@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from baselines import logger
-from baselines.common.errors import UserValueError
-from baselines.common.parsing import parse
+from baselines.common.base.errors import UserValueError
+from baselines.common.run.parsing import parse
 from benchmarks import throughput
 from benchmarks.peers import AlePeer, PeerProgram, check_comparable
 from benchmarks.rates import Clock
@@ -72,7 +72,7 @@ def test_every_algorithm_is_measured(alg, small, env_id, capsys):
 def test_each_frame_is_uploaded_once_as_uint8(
     alg_name, others, stacks, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("baselines.common.mpi.available_cores", lambda: 2)
+    monkeypatch.setattr("baselines.common.base.mpi.available_cores", lambda: 2)
     argv = [f"--alg={alg_name}", "--env=PongNoFrameskip-v4", "--num_env=2", *others]
     argv += ["--network=cnn_small"]
     with (

@@ -21,16 +21,17 @@ from toy_envs import CounterEnv, RandomEnv
 
 import baselines
 from baselines import evaluate, logger, play, run
-from baselines.common import cli, mpi
+from baselines.common.arguments import cli
+from baselines.common.base import mpi
+from baselines.common.base.errors import UserError, UserFileError, UserValueError
 from baselines.common.envs.spaces import space_from_json, space_to_json
-from baselines.common.errors import UserError, UserFileError, UserValueError
-from baselines.common.evaluation import evaluate as evaluate_model
-from baselines.common.evaluation import play_steps
-from baselines.common.loading import find_env, foreign
+from baselines.common.run.evaluation import evaluate as evaluate_model
+from baselines.common.run.evaluation import play_steps
+from baselines.common.run.loading import find_env, foreign
 from baselines.common.saving.models import find_model
 from baselines.common.saving.tensors import load_tensors, save_tensors
+from baselines.common.saving.video import TerminalFrame
 from baselines.common.vec_env import DummyVecEnv
-from baselines.common.video import TerminalFrame
 
 OBS = np.random.default_rng(0).normal(size=(6, 4)).astype(np.float32)
 

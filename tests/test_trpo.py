@@ -11,10 +11,10 @@ from test_algorithms import read_rows
 from test_on_policy import cartpoles
 
 from baselines import logger, trpo
-from baselines.common.distributions import make_distribution
-from baselines.common.errors import DivergedError, UserError
-from baselines.common.policies import Policy
-from baselines.common.trust_region import (
+from baselines.common.base.errors import DivergedError, UserError
+from baselines.common.networks.distributions import make_distribution
+from baselines.common.networks.policies import Policy
+from baselines.common.updates.trust_region import (
     conjugate_gradient,
     fisher_product,
     line_search,

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from keras import ops
 
-from baselines.common import backend, mpi
-from baselines.common.errors import DivergedError
-from baselines.common.updates import (
+from baselines.common import backend
+from baselines.common.base import mpi
+from baselines.common.base.errors import DivergedError
+from baselines.common.updates.update import (
     Step,
     assign,
     from_vector,

@@ -12,9 +12,9 @@ import pytest
 
 import baselines
 from baselines import run
+from baselines.common.base.errors import UserValueError
+from baselines.common.base.user_code import is_own
 from baselines.common.envs import make_env, make_vec_env
-from baselines.common.errors import UserValueError
-from baselines.common.user_code import is_own
 
 CODE = {
     "raises.py": "import json\n\njson.loads('{')\n",

@@ -26,14 +26,14 @@ from toy_envs import (
 )
 
 from baselines import logger
-from baselines.common.envs import make_env, make_vec_env
-from baselines.common.errors import (
+from baselines.common.base.errors import (
     DivergedError,
     UserTypeError,
     UserValueError,
     WorkerDied,
 )
-from baselines.common.signals import StopSignals
+from baselines.common.base.signals import StopSignals
+from baselines.common.envs import make_env, make_vec_env
 from baselines.common.vec_env import (
     DummyVecEnv,
     SubprocVecEnv,

@@ -8,8 +8,8 @@ import pytest
 from gymnasium import spaces
 from toy_envs import CounterEnv
 
+from baselines.common.base.errors import UserFileError, UserTypeError, UserValueError
 from baselines.common.envs import make_vec_env
-from baselines.common.errors import UserFileError, UserTypeError, UserValueError
 from baselines.common.vec_env import DummyVecEnv, SubprocVecEnv, VecExtractDictObs
 from baselines.common.vec_env.shmem_vec_env import ShmemVecEnv
 from baselines.common.vec_env.vec_env import VecEnv

@@ -8,14 +8,14 @@ from typing import Annotated
 import numpy as np
 from keras import ops
 
-from baselines.common import arguments as arg
-from baselines.common.algorithm import algorithm
-from baselines.common.optimizers import RMSprop
-from baselines.common.policies import Policy
-from baselines.common.returns import explained_variance, n_step
-from baselines.common.runners import Runner, flatten
-from baselines.common.schedules import check_lrschedule, make_schedule
-from baselines.common.updates import Step, make_update
+from baselines.common.arguments import types as arg
+from baselines.common.arguments.schedules import check_lrschedule, make_schedule
+from baselines.common.data.returns import explained_variance, n_step
+from baselines.common.data.runners import Runner, flatten
+from baselines.common.networks.policies import Policy
+from baselines.common.run.algorithm import algorithm
+from baselines.common.updates.optimizers import RMSprop
+from baselines.common.updates.update import Step, make_update
 
 
 def a2c_loss(params, values, actions, advantages, returns, *, distribution, c_v, c_e):

@@ -11,17 +11,17 @@ from gymnasium import spaces
 from keras import ops
 
 from baselines import logger
-from baselines.common import arguments as arg
-from baselines.common import mpi
-from baselines.common.algorithm import algorithm
-from baselines.common.discrete_actor_critic import DiscreteActorCritic
-from baselines.common.off_policy import Player
-from baselines.common.optimizers import RMSprop
-from baselines.common.returns import explained_variance, retrace
-from baselines.common.schedules import check_lrschedule, make_schedule
-from baselines.common.sequence_replay import make_sequence_memory, values_at_limits
-from baselines.common.trust_region import limit_gradients
-from baselines.common.updates import Step, make_update, move_towards
+from baselines.common.arguments import types as arg
+from baselines.common.arguments.schedules import check_lrschedule, make_schedule
+from baselines.common.base import mpi
+from baselines.common.data.off_policy import Player
+from baselines.common.data.returns import explained_variance, retrace
+from baselines.common.data.sequence_replay import make_sequence_memory, values_at_limits
+from baselines.common.networks.discrete_actor_critic import DiscreteActorCritic
+from baselines.common.run.algorithm import algorithm
+from baselines.common.updates.optimizers import RMSprop
+from baselines.common.updates.trust_region import limit_gradients
+from baselines.common.updates.update import Step, make_update, move_towards
 
 EPSILON = 1e-6  # added to denominators
 

@@ -10,13 +10,13 @@ import numpy as np
 from keras import ops
 
 from baselines import logger
-from baselines.common import arguments as arg
-from baselines.common.algorithm import algorithm
-from baselines.common.kfac import COLD_UPDATES, KFAC
-from baselines.common.policies import Policy
-from baselines.common.returns import explained_variance, n_step
-from baselines.common.runners import Runner, flatten
-from baselines.common.schedules import check_lrschedule, make_schedule
+from baselines.common.arguments import types as arg
+from baselines.common.arguments.schedules import check_lrschedule, make_schedule
+from baselines.common.data.returns import explained_variance, n_step
+from baselines.common.data.runners import Runner, flatten
+from baselines.common.networks.policies import Policy
+from baselines.common.run.algorithm import algorithm
+from baselines.common.updates.kfac import COLD_UPDATES, KFAC
 
 # Between time steps that the Fisher factors are computed from, to save time; OpenAI
 # Baselines uses all of them.

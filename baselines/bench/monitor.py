@@ -12,7 +12,8 @@ import gymnasium as gym
 import numpy as np
 
 from baselines import logger
-from baselines.common.errors import UserFileError, UserValueError
+from baselines.common.base.errors import UserFileError, UserValueError
+from baselines.common.base.tables import parse_table, read_text
 from baselines.common.saving.files import (
     flush,
     open_text,
@@ -22,7 +23,6 @@ from baselines.common.saving.files import (
 )
 from baselines.common.saving.log_folder import check_no_run, hold
 from baselines.common.saving.states import check_like
-from baselines.common.tables import parse_table, read_text
 
 PACKED = "games.csv.gz"  # the episodes of all environments
 

@@ -1,7 +1,6 @@
 """Code that algorithms, environments and commands share."""
 
-from baselines.common.lazy import exports, moved_names
+from baselines.common.base.lazy import exports
 
 # Lazily, because it imports Keras.
-get, __dir__ = exports(__name__, set_global_seeds="misc_util")
-__getattr__ = moved_names(__name__, get)
+__getattr__, __dir__ = exports(__name__, set_global_seeds="backend.seeding")

@@ -1,32 +1,9 @@
-"""Seeding of the global random generators."""
+"""OpenAI Baselines' name for seeding."""
 
-import secrets
+from baselines.common.backend.seeding import (
+    set_global_seeds,
+)
 
-import keras
-
-from baselines.common import mpi
-from baselines.common.lazy import moved_names
-
-__getattr__ = moved_names(__name__)
-
-
-def set_global_seeds(seed) -> None:
-    """Seeds the global generators of Python, NumPy and Keras; None changes nothing.
-
-    Each MPI rank gets its own seed. ``learn()`` does its own seeding, from its argument
-    ``seed``.
-    """
-    if seed is not None:
-        keras.utils.set_random_seed(mpi.own_seed(seed))
-
-
-def make_seed(seed) -> int:
-    """Seeds the initial weights; returns the seed for later draws, random for None.
-
-    With several MPI ranks, the seed of the weights is the same on all of them, and the
-    one returned is each rank's own.
-    """
-    if seed is None:
-        seed = mpi.broadcast(secrets.randbelow(2**31))
-    keras.utils.set_random_seed(int(seed))
-    return mpi.own_seed(int(seed))
+__all__ = [
+    "set_global_seeds",
+]

@@ -8,19 +8,19 @@ from typing import Annotated
 from gymnasium import spaces
 from keras import ops
 
-from baselines.common import arguments as arg
-from baselines.common.action_noise import ActionNoise
-from baselines.common.actor_critic import ActorCritic
-from baselines.common.algorithm import algorithm
-from baselines.common.distributions import Deterministic
-from baselines.common.off_policy import (
+from baselines.common.arguments import types as arg
+from baselines.common.data.action_noise import ActionNoise
+from baselines.common.data.off_policy import (
     Player,
     check_returns,
     make_memory,
     return_limits,
 )
-from baselines.common.optimizers import Adam
-from baselines.common.updates import Step, make_update, move_towards
+from baselines.common.networks.actor_critic import ActorCritic
+from baselines.common.networks.distributions import Deterministic
+from baselines.common.run.algorithm import algorithm
+from baselines.common.updates.optimizers import Adam
+from baselines.common.updates.update import Step, make_update, move_towards
 
 
 def ddpg_targets(values, returns, discounts, limits):

@@ -1,7 +1,7 @@
 """DQN as in OpenAI Baselines' deepq: double and dueling."""
 
 import baselines
-from baselines.common.algorithm import preset
+from baselines.common.run.algorithm import preset
 from baselines.dqn import dqn
 
 learn = preset(dqn.learn, double_q=True, dueling=True)
@@ -19,6 +19,6 @@ def load_act(path):
 def wrap_atari_dqn(env):
     """Returns a ``make_atari`` game wrapped for DQN, with observations [84, 84, 4]."""
     # Imported only here, because only Atari needs OpenCV and the emulator.
-    from baselines.common.atari_wrappers import wrap_deepmind
+    from baselines.common.envs.atari_wrappers import wrap_deepmind
 
     return wrap_deepmind(env, frame_stack=True)

@@ -10,20 +10,20 @@ import numpy as np
 from gymnasium import spaces
 from keras import ops
 
-from baselines.common import arguments as arg
 from baselines.common import backend
-from baselines.common.algorithm import algorithm
-from baselines.common.off_policy import (
+from baselines.common.arguments import types as arg
+from baselines.common.arguments.schedules import make_schedule
+from baselines.common.data.off_policy import (
     BestWeights,
     Player,
     epsilon_at,
     make_memory,
     old_names,
 )
-from baselines.common.optimizers import Adam
-from baselines.common.q_function import QFunction, losses_and_priorities
-from baselines.common.schedules import make_schedule
-from baselines.common.updates import Step, make_update, move_towards
+from baselines.common.networks.q_function import QFunction, losses_and_priorities
+from baselines.common.run.algorithm import algorithm
+from baselines.common.updates.optimizers import Adam
+from baselines.common.updates.update import Step, make_update, move_towards
 
 
 def q_targets(outputs, chooser_outputs, returns, discounts, *, values):
@@ -38,7 +38,7 @@ def q_targets(outputs, chooser_outputs, returns, discounts, *, values):
         chooser_outputs: the same, of the chooser
         returns: [B] R, the discounted rewards of n steps
         discounts: [B] γ^n, 0 where the episode has ended
-        values: what the outputs represent, see ``common/values.py``
+        values: what the outputs represent, see ``values.py``
     """
     best = ops.argmax(values.mean(chooser_outputs), axis=1)
     targets = values.targets(take_actions(outputs, best), returns, discounts)

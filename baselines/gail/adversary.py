@@ -6,17 +6,14 @@ from gymnasium import spaces
 from keras import ops
 
 from baselines.common import backend
-from baselines.common.errors import UserValueError
-from baselines.common.layers import dense
-from baselines.common.lazy import moved_names
-from baselines.common.model import make_scaling
-from baselines.common.normalizer import Normalizer
-from baselines.common.optimizers import Adam
+from baselines.common.base.errors import UserValueError
+from baselines.common.networks.layers import dense
+from baselines.common.networks.model import make_scaling
+from baselines.common.networks.normalizer import Normalizer
+from baselines.common.run.sizes import checked_weights
 from baselines.common.saving.states import VariableState, check_like, set_generator
-from baselines.common.sizes import checked_weights
-from baselines.common.updates import Step, make_update
-
-__getattr__ = moved_names(__name__)
+from baselines.common.updates.optimizers import Adam
+from baselines.common.updates.update import Step, make_update
 
 
 def adversary_loss(logits, expert_logits, *, c_e):

@@ -18,9 +18,9 @@ from typing import NamedTuple
 import numpy as np
 from gymnasium import spaces
 
+from baselines.common.base.errors import UserFileError, UserValueError, first_line
+from baselines.common.base.machine import check_memory
 from baselines.common.envs.spaces import clip_actions
-from baselines.common.errors import UserFileError, UserValueError, first_line
-from baselines.common.machine import check_memory
 from baselines.common.saving.files import replace_file
 
 # What NumPy raises for a file that is damaged or not an archive of arrays.

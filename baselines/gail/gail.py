@@ -9,15 +9,15 @@ import numpy as np
 from keras import ops
 
 from baselines import logger
-from baselines.common import arguments as arg
-from baselines.common.algorithm import preset
+from baselines.common.arguments import types as arg
+from baselines.common.base.errors import UserValueError
+from baselines.common.base.machine import check_memory
+from baselines.common.data.rewards import environment
 from baselines.common.envs.spaces import clip_actions
-from baselines.common.errors import UserValueError
-from baselines.common.machine import check_memory
-from baselines.common.optimizers import Adam
-from baselines.common.rewards import environment
+from baselines.common.run.algorithm import preset
 from baselines.common.saving.states import check_like
-from baselines.common.updates import Step, make_update
+from baselines.common.updates.optimizers import Adam
+from baselines.common.updates.update import Step, make_update
 from baselines.gail.adversary import Adversary
 from baselines.gail.expert import read_expert
 from baselines.trpo import trpo

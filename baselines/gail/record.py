@@ -5,13 +5,13 @@ from typing import Annotated
 
 import numpy as np
 
-from baselines.common import arguments as arg
-from baselines.common import cli
+from baselines.common.arguments import cli
+from baselines.common.arguments import types as arg
+from baselines.common.base.errors import UserFileError
+from baselines.common.base.machine import array_bytes, check_memory
 from baselines.common.envs.spaces import clip_actions
-from baselines.common.errors import UserFileError
-from baselines.common.evaluation import check_results, evaluate, summary
-from baselines.common.loading import find_env, load_given
-from baselines.common.machine import array_bytes, check_memory
+from baselines.common.run.evaluation import check_results, evaluate, summary
+from baselines.common.run.loading import find_env, load_given
 from baselines.common.saving.files import check_writable
 from baselines.common.vec_env.vec_env import VecEnvWrapper
 from baselines.gail.expert import Expert, write_expert

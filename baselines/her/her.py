@@ -4,7 +4,7 @@ Andrychowicz et al. 2017, "Hindsight Experience Replay"; Plappert et al. 2018,
 "Multi-Goal Reinforcement Learning". ``replay_k`` adds it to td3, sac and dqn.
 """
 
-from baselines.common.algorithm import preset
+from baselines.common.run.algorithm import preset
 from baselines.ddpg import ddpg
 
 # The numbers of OpenAI Baselines' her/experiment/config.py for episodes of 50 steps: in

@@ -1,6 +1,6 @@
 from typing import TYPE_CHECKING
 
-from baselines.common.lazy import learn_of
+from baselines.common.base.lazy import learn_of
 
 if TYPE_CHECKING:  # for completion in editors
     from baselines.ppo1.ppo1 import learn as learn

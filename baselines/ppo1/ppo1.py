@@ -3,12 +3,12 @@
 import math
 from typing import Annotated
 
-from baselines.common import arguments as arg
-from baselines.common.algorithm import algorithm
-from baselines.common.errors import UserValueError
-from baselines.common.policies import Policy
-from baselines.common.runners import check_epochs
-from baselines.common.schedules import has_schedule, make_schedule
+from baselines.common.arguments import types as arg
+from baselines.common.arguments.schedules import has_schedule, make_schedule
+from baselines.common.base.errors import UserValueError
+from baselines.common.data.runners import check_epochs
+from baselines.common.networks.policies import Policy
+from baselines.common.run.algorithm import algorithm
 from baselines.ppo2 import ppo2
 
 

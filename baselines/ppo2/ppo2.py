@@ -8,15 +8,21 @@ from typing import Annotated
 import numpy as np
 from keras import ops
 
-from baselines.common import arguments as arg
-from baselines.common.algorithm import algorithm
-from baselines.common.errors import UserValueError
-from baselines.common.optimizers import Adam
-from baselines.common.policies import Policy
-from baselines.common.returns import explained_variance, gae
-from baselines.common.runners import Runner, Shuffler, check_epochs, flatten, minibatch
-from baselines.common.schedules import make_schedule
-from baselines.common.updates import Step, make_update
+from baselines.common.arguments import types as arg
+from baselines.common.arguments.schedules import make_schedule
+from baselines.common.base.errors import UserValueError
+from baselines.common.data.returns import explained_variance, gae
+from baselines.common.data.runners import (
+    Runner,
+    Shuffler,
+    check_epochs,
+    flatten,
+    minibatch,
+)
+from baselines.common.networks.policies import Policy
+from baselines.common.run.algorithm import algorithm
+from baselines.common.updates.optimizers import Adam
+from baselines.common.updates.update import Step, make_update
 
 
 def ppo2_loss(

@@ -3,7 +3,7 @@
 Hessel et al. 2018, "Rainbow: Combining Improvements in Deep Reinforcement Learning".
 """
 
-from baselines.common.algorithm import preset
+from baselines.common.run.algorithm import preset
 from baselines.dqn import dqn
 
 learn = preset(

@@ -10,15 +10,15 @@ import numpy as np
 from gymnasium import spaces
 from keras import ops
 
-from baselines.common import arguments as arg
-from baselines.common.actor_critic import ActorCritic
-from baselines.common.algorithm import algorithm
-from baselines.common.distributions import SquashedGaussian
-from baselines.common.layers import Scalar
-from baselines.common.off_policy import Player, make_memory
-from baselines.common.optimizers import Adam
-from baselines.common.schedules import make_schedule
-from baselines.common.updates import Step, make_update, move_towards
+from baselines.common.arguments import types as arg
+from baselines.common.arguments.schedules import make_schedule
+from baselines.common.data.off_policy import Player, make_memory
+from baselines.common.networks.actor_critic import ActorCritic
+from baselines.common.networks.distributions import SquashedGaussian
+from baselines.common.networks.layers import Scalar
+from baselines.common.run.algorithm import algorithm
+from baselines.common.updates.optimizers import Adam
+from baselines.common.updates.update import Step, make_update, move_towards
 
 
 def sac_targets(values, neglogps, alpha, returns, discounts):

@@ -10,15 +10,21 @@ from typing import Annotated
 import numpy as np
 from keras import ops
 
-from baselines.common import arguments as arg
-from baselines.common import mpi
-from baselines.common.algorithm import algorithm
-from baselines.common.optimizers import Adam
-from baselines.common.policies import Policy
-from baselines.common.returns import explained_variance, gae, rewards_and_metrics
-from baselines.common.runners import Runner, Shuffler, check_epochs, flatten, minibatch
-from baselines.common.trust_region import make_trust_region_update
-from baselines.common.updates import Step, make_update
+from baselines.common.arguments import types as arg
+from baselines.common.base import mpi
+from baselines.common.data.returns import explained_variance, gae, rewards_and_metrics
+from baselines.common.data.runners import (
+    Runner,
+    Shuffler,
+    check_epochs,
+    flatten,
+    minibatch,
+)
+from baselines.common.networks.policies import Policy
+from baselines.common.run.algorithm import algorithm
+from baselines.common.updates.optimizers import Adam
+from baselines.common.updates.trust_region import make_trust_region_update
+from baselines.common.updates.update import Step, make_update
 
 MINIBATCH = 64  # samples per step of the value function, as in OpenAI Baselines
 

@@ -1,6 +1,6 @@
 """TRPO under its name in OpenAI Baselines."""
 
-from baselines.common.algorithm import preset
+from baselines.common.run.algorithm import preset
 from baselines.trpo import trpo
 
 learn = preset(trpo.learn)

@@ -23,7 +23,7 @@ framework, all with these functions:
 
 import os
 
-from baselines.common.errors import MissingDependency, UserValueError
+from baselines.common.base.errors import MissingDependency, UserValueError
 
 try:
     import keras

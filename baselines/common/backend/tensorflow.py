@@ -6,9 +6,9 @@ import os
 import keras
 import tensorflow as tf
 
-from baselines.common import mpi
-from baselines.common.errors import UserError
-from baselines.common.machine import container_cores
+from baselines.common.base import mpi
+from baselines.common.base.errors import UserError
+from baselines.common.base.machine import container_cores
 
 if mpi.local_size > 1 or container_cores() < math.inf:
     # By default, there are as many threads as the machine has cores.

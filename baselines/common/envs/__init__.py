@@ -1,6 +1,6 @@
 """Environments by id: found, checked, wrapped for their type and vectorised."""
 
-from baselines.common.lazy import exports
+from baselines.common.base.lazy import exports
 
 # Lazily, because vec_env needs this package's Recorder, and make.py needs vec_env.
 __getattr__, __dir__ = exports(

@@ -7,7 +7,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 
-from baselines.common.errors import UserTypeError, UserValueError
+from baselines.common.base.errors import UserTypeError, UserValueError
 
 STEP_RESULT = "(observation, reward, terminated, truncated, info)"
 MAX_REWARD = float(np.finfo(np.float32).max)  # that a VecEnv can return

@@ -7,8 +7,8 @@ import gymnasium as gym
 import numpy as np
 
 from baselines.bench.monitor import Monitor
+from baselines.common.base.errors import UserTypeError, UserValueError, first_line
 from baselines.common.envs.checked import describe
-from baselines.common.errors import UserTypeError, UserValueError, first_line
 from baselines.common.vec_env.vec_env import VecEnvWrapper
 from baselines.common.vec_env.vec_normalize import VecNormalize
 

@@ -10,7 +10,20 @@ from functools import partial
 import gymnasium as gym
 
 from baselines.bench.monitor import Monitor
-from baselines.common import mpi
+from baselines.common.base import mpi
+from baselines.common.base.errors import (
+    MissingDependency,
+    UserTypeError,
+    UserValueError,
+    first_line,
+    install_command,
+)
+from baselines.common.base.machine import check_memory
+from baselines.common.base.user_code import (
+    find_definition,
+    find_place,
+    told_in_one_line,
+)
 from baselines.common.envs.checked import CheckedEnv
 from baselines.common.envs.recorder import Recorder, has_wrapper
 from baselines.common.envs.registry import (
@@ -22,15 +35,7 @@ from baselines.common.envs.registry import (
     quiet_mujoco,
 )
 from baselines.common.envs.spaces import ClipActions, flatten_observations
-from baselines.common.errors import (
-    MissingDependency,
-    UserTypeError,
-    UserValueError,
-    first_line,
-    install_command,
-)
-from baselines.common.machine import check_memory
-from baselines.common.user_code import find_definition, find_place, told_in_one_line
+from baselines.common.saving.video import TerminalFrame
 from baselines.common.vec_env import (
     DummyVecEnv,
     SubprocVecEnv,
@@ -41,7 +46,6 @@ from baselines.common.vec_env import (
 )
 from baselines.common.vec_env.gymnasium_vec_env import GymnasiumVecEnv
 from baselines.common.vec_env.subproc_vec_env import WORKER_TIMEOUT
-from baselines.common.video import TerminalFrame
 
 FRAME_STACK = {"atari": 4, "retro": 4}  # by environment type
 EXTRAS = {  # that install what an environment type needs
@@ -116,11 +120,11 @@ def make_env(
         env = ClipActions(env)
     # Only here, because OpenCV is only for games.
     if env_type == "atari":
-        from baselines.common.atari_wrappers import wrap_deepmind
+        from baselines.common.envs.atari_wrappers import wrap_deepmind
 
         env = wrap_deepmind(env, **wrapper_kwargs or {})
     elif env_type == "retro":
-        from baselines.common.retro_wrappers import wrap_deepmind_retro
+        from baselines.common.envs.retro_wrappers import wrap_deepmind_retro
 
         env = wrap_deepmind_retro(env, **wrapper_kwargs or {})
     if reward_scale != 1.0:
@@ -132,11 +136,11 @@ def make_base_env(spec, env_type, gamestate, env_kwargs) -> gym.Env:
     """Returns an environment as its type makes it, with arguments of ``make_env``."""
     # Only here, because the emulators are only for games.
     if env_type == "atari":
-        from baselines.common.atari_wrappers import make_atari
+        from baselines.common.envs.atari_wrappers import make_atari
 
         return make_atari(spec, **env_kwargs)
     if env_type == "retro":
-        from baselines.common.retro_wrappers import make_retro
+        from baselines.common.envs.retro_wrappers import make_retro
 
         return make_retro(spec, gamestate, **env_kwargs)
     if not str(spec.entry_point).startswith("gymnasium."):

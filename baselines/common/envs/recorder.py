@@ -6,8 +6,8 @@ import gymnasium as gym
 import numpy as np
 
 from baselines.bench.monitor import Monitor
+from baselines.common.base.errors import UserTypeError, UserValueError, first_line
 from baselines.common.envs.checked import CheckedEnv
-from baselines.common.errors import UserTypeError, UserValueError, first_line
 from baselines.common.saving.states import (
     DamagedState,
     check_like,

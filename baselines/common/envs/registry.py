@@ -6,13 +6,13 @@ import re
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec, find_highest_version, get_env_id
 
-from baselines.common.errors import (
+from baselines.common.base.errors import (
     MissingDependency,
     UserValueError,
     install_command,
     suggest,
 )
-from baselines.common.user_code import import_named
+from baselines.common.base.user_code import import_named
 
 # Packages with emulators, and the environment types of their games.
 EMULATORS = {"ale_py": "atari", "stable_retro": "retro"}

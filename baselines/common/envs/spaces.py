@@ -6,7 +6,7 @@ import re
 import gymnasium as gym
 import numpy as np
 
-from baselines.common.errors import UserTypeError, UserValueError
+from baselines.common.base.errors import UserTypeError, UserValueError
 
 MAX_ELEMENTS = 2**24  # of a space in a file; far above any that can be trained on
 MOST_BOUNDS = 400_000  # low or high ones; a model file has room for a million values

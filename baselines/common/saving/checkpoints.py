@@ -16,8 +16,13 @@ import os
 import re
 
 from baselines import logger
-from baselines.common import mpi
-from baselines.common.errors import UserError, UserFileError, UserValueError, first_line
+from baselines.common.base import mpi
+from baselines.common.base.errors import (
+    UserError,
+    UserFileError,
+    UserValueError,
+    first_line,
+)
 from baselines.common.saving.files import (
     file_digest,
     remove_file,

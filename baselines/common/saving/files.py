@@ -6,7 +6,7 @@ import hashlib
 import os
 import tempfile
 
-from baselines.common.errors import (
+from baselines.common.base.errors import (
     FullDiskError,
     RemovedFileError,
     UserError,

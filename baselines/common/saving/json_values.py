@@ -4,7 +4,7 @@ import json
 import os
 import stat
 
-from baselines.common.errors import UserFileError, UserValueError, first_line
+from baselines.common.base.errors import UserFileError, UserValueError, first_line
 
 # Far above what a run writes, and far below what would use up memory or the stack.
 MAX_BYTES = 2**26

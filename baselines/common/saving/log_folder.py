@@ -9,10 +9,10 @@ import time
 from fnmatch import fnmatch
 from glob import escape, glob
 
-from baselines.common.errors import UserError, UserFileError, UserValueError
-from baselines.common.page import is_report
+from baselines.common.base.errors import UserError, UserFileError, UserValueError
 from baselines.common.saving.files import check_writable, writing
 from baselines.common.saving.json_values import read_json
+from baselines.common.views.page import is_report
 
 # The model at the end of a run, and the best one in its evaluations.
 MODEL_FILE = "model.safetensors"

@@ -7,7 +7,7 @@ from glob import escape, glob
 
 import numpy as np
 
-from baselines.common.errors import UserError, UserFileError, UserValueError
+from baselines.common.base.errors import UserError, UserFileError, UserValueError
 from baselines.common.saving.checkpoints import (
     check_intact,
     list_manifests,

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from baselines.common.errors import UserError, UserValueError, first_line
+from baselines.common.base.errors import UserError, UserValueError, first_line
 
 # What code raises when it is given types, names or numbers that it does not expect.
 # Other exceptions, such as a WorkerError, have other causes.

@@ -9,7 +9,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-from baselines.common.errors import UserFileError, UserValueError, first_line
+from baselines.common.base.errors import UserFileError, UserValueError, first_line
 from baselines.common.saving.files import replace_file
 from baselines.common.saving.json_values import check_json, parse_json
 

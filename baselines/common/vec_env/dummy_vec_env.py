@@ -5,13 +5,13 @@ import contextlib
 import numpy as np
 
 from baselines.bench.monitor import Monitor
+from baselines.common.base.errors import UserValueError
 from baselines.common.envs.recorder import (
     get_env_state,
     is_resumable,
     set_env_state,
     with_recorder,
 )
-from baselines.common.errors import UserValueError
 from baselines.common.vec_env.vec_env import (
     VecEnv,
     check_actions,

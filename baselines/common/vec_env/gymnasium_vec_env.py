@@ -3,7 +3,7 @@
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from baselines.common.errors import UserTypeError, UserValueError
+from baselines.common.base.errors import UserTypeError, UserValueError
 from baselines.common.vec_env.vec_env import VecEnv, check_actions
 
 

@@ -4,7 +4,7 @@ import os
 import sys
 import tempfile
 
-from baselines.common.errors import FullDiskError
+from baselines.common.base.errors import FullDiskError
 
 
 def shared_memory_folder():

@@ -9,9 +9,9 @@ import cloudpickle
 import numpy as np
 
 from baselines import logger
-from baselines.common import mpi
-from baselines.common.errors import UserValueError, WorkerDied, WorkerError
-from baselines.common.signals import stop, stop_number
+from baselines.common.base import mpi
+from baselines.common.base.errors import UserValueError, WorkerDied, WorkerError
+from baselines.common.base.signals import stop, stop_number
 from baselines.common.vec_env.shared_memory import allocate, shared_memory_folder
 from baselines.common.vec_env.vec_env import (
     VecEnv,

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from baselines.common.errors import DivergedError, UserTypeError, UserValueError
+from baselines.common.base.errors import DivergedError, UserTypeError, UserValueError
 from baselines.common.saving.states import check_like
 
 

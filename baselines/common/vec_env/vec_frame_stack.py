@@ -3,7 +3,7 @@
 import numpy as np
 from gymnasium import spaces
 
-from baselines.common.errors import UserTypeError
+from baselines.common.base.errors import UserTypeError
 from baselines.common.saving.states import check_like
 from baselines.common.vec_env.vec_env import VecEnvWrapper
 

@@ -3,8 +3,8 @@
 import numpy as np
 from gymnasium import spaces
 
-from baselines.common.errors import UserTypeError
-from baselines.common.running_moments import RunningMoments
+from baselines.common.base.errors import UserTypeError
+from baselines.common.base.running_moments import RunningMoments
 from baselines.common.saving.states import check_like
 from baselines.common.vec_env.vec_env import VecEnvWrapper
 

@@ -3,7 +3,7 @@
 import numpy as np
 from gymnasium import spaces
 
-from baselines.common.errors import UserTypeError, UserValueError, suggest
+from baselines.common.base.errors import UserTypeError, UserValueError, suggest
 from baselines.common.vec_env.vec_env import VecEnvWrapper
 
 

@@ -5,11 +5,11 @@ import math
 import os
 
 from baselines import logger
-from baselines.common.errors import UserValueError
+from baselines.common.base.errors import UserValueError
 from baselines.common.saving.files import tolerating
 from baselines.common.saving.states import check_like
+from baselines.common.saving.video import Video, check_packages, check_video, shrink
 from baselines.common.vec_env.vec_env import VecEnvWrapper, tile_images
-from baselines.common.video import Video, check_packages, check_video, shrink
 
 FRAMES_PER_SECOND = 30
 # Of a VecFilm, which is kept in memory and in logs: at most 450 frames, in 30 seconds.

@@ -37,6 +37,9 @@ import cloudpickle
 import numpy as np
 
 from baselines.bench.monitor import Monitor
+from baselines.common.base.errors import UserError
+from baselines.common.base.held_warnings import hold_warnings, show_warnings
+from baselines.common.base.user_code import own_traceback
 from baselines.common.envs.recorder import (
     get_env_state,
     has_generator,
@@ -45,10 +48,7 @@ from baselines.common.envs.recorder import (
     stateful_wrappers,
     with_recorder,
 )
-from baselines.common.errors import UserError
-from baselines.common.held_warnings import hold_warnings, show_warnings
 from baselines.common.saving.states import refusing_damage
-from baselines.common.user_code import own_traceback
 from baselines.common.vec_env.vec_env import step_and_reset
 
 PR_SET_PDEATHSIG = 1  # of prctl(2)

@@ -11,8 +11,8 @@ import sys
 import time
 from multiprocessing.connection import Connection
 
-from baselines.common import mpi
-from baselines.common.errors import RaisedInWorker, WorkerDied
+from baselines.common.base import mpi
+from baselines.common.base.errors import RaisedInWorker, WorkerDied
 from baselines.common.vec_env import worker as worker_program
 
 EXIT_SECONDS = 5.0  # for workers to end by themselves

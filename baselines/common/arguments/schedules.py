@@ -1,0 +1,202 @@
+"""Schedules: numbers that change with the fraction of training done, 0 to 1.
+
+The classes at the end are those of OpenAI Baselines, whose values depend on the step.
+"""
+
+import inspect
+import itertools
+import math
+
+from baselines.common.base.errors import UserValueError, shown, suggest
+
+
+def constant(progress):
+    """1 throughout."""
+    return 1.0
+
+
+def linear(progress):
+    """From 1 down to 0."""
+    return 1.0 - progress
+
+
+def middle_drop(progress):
+    """Linear for the first quarter, then 0.075."""
+    return 1.0 - progress if progress <= 0.25 else 0.075
+
+
+def double_linear_con(progress):
+    """Linear at twice the speed, down to 0.125."""
+    return max(1.0 - 2.0 * progress, 0.125)
+
+
+def double_middle_drop(progress):
+    """Linear for the first quarter, 0.075 to three quarters, then 0.125."""
+    if progress <= 0.25:
+        return 1.0 - progress
+    return 0.075 if progress <= 0.75 else 0.125
+
+
+SCHEDULES = {
+    fn.__name__: fn
+    for fn in (constant, linear, middle_drop, double_linear_con, double_middle_drop)
+}
+
+
+def make_schedule(value, of_numbers="constant", name="the schedule"):
+    """Returns a function from the fraction of training done, 0 to 1, to a number.
+
+    Args:
+        value: text such as ``linear:2.5e-4``, a schedule and its initial value; a
+            number, which follows ``of_numbers``; or such a function itself.
+        of_numbers: name of the schedule for a plain number.
+        name: of the argument, for messages.
+
+    Raises:
+        UserValueError: if it is none of these.
+    """
+    if callable(value):
+        check_parameters(value, name)
+        return lambda progress: check_result(value(progress), progress, name)
+    schedule, colon, start = str(value).rpartition(":")
+    if not colon:
+        schedule = of_numbers
+    try:
+        start = float(start)
+    except ValueError:
+        start = math.nan
+    if not start >= 0 or math.isinf(start):
+        raise UserValueError(
+            f"{name} has to be a number of at least 0, or a schedule such as "
+            f"linear:2.5e-4, received {shown(value)}"
+        )
+    if schedule not in SCHEDULES:
+        raise UserValueError(
+            f"unknown schedule {schedule!r}{suggest(schedule, SCHEDULES)} (known: "
+            f"{', '.join(SCHEDULES)})"
+        )
+    factor = SCHEDULES[schedule]
+    return lambda progress: start * factor(progress)
+
+
+def check_parameters(function, name) -> None:
+    """Raises UserValueError unless a function can be called with one argument."""
+    try:
+        inspect.signature(function).bind(0.0)
+    except TypeError:
+        raise UserValueError(
+            f"{name} has to be a function of one number, the fraction of training that "
+            f"is done, received {shown(function)}"
+        ) from None
+    except ValueError:  # Some functions that are written in C have no signature.
+        pass
+
+
+def check_result(result, progress, name) -> float:
+    """Returns what a schedule of the user's returned, if it is a number.
+
+    Raises:
+        UserValueError: unless it is finite and at least 0.
+    """
+    try:
+        number = float(result)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not 0 <= number < math.inf:
+        raise UserValueError(
+            f"{name} has to return a number of at least 0, returned {shown(result)} "
+            f"for {progress:.6g}, the fraction of training that is done"
+        )
+    return number
+
+
+def check_schedule(value, name) -> None:
+    """Raises UserValueError unless ``make_schedule`` accepts the value.
+
+    A function is called with 0, so that one that fails does so before a log is opened.
+    """
+    make_schedule(value, name=name)(0.0)
+
+
+def check_lrschedule(lr, lrschedule, *defaults) -> None:
+    """Raises UserValueError if ``lrschedule`` is not a default and has no effect.
+
+    Args:
+        lr: as in ``make_schedule``; unless it is a number, it has its own schedule.
+        lrschedule: name of the schedule for a plain number.
+        defaults: the names that ``lrschedule`` has by default.
+    """
+    if lrschedule not in defaults and has_schedule(lr):
+        raise UserValueError(
+            f"lr {lr!r} has a schedule of its own; leave out lrschedule {lrschedule!r}"
+        )
+
+
+def has_schedule(value) -> bool:
+    """Whether a value for ``make_schedule`` is more than a number."""
+    return callable(value) or ":" in str(value)
+
+
+class ConstantSchedule:
+    """The same value at every step."""
+
+    def __init__(self, value):
+        self.constant = value
+
+    def value(self, t):
+        """Returns the value at step ``t``."""
+        return self.constant
+
+
+class LinearSchedule:
+    """From ``initial_p`` to ``final_p`` over ``schedule_timesteps``, then constant."""
+
+    def __init__(self, schedule_timesteps, final_p, initial_p=1.0):
+        self.schedule_timesteps = schedule_timesteps
+        self.final_p = final_p
+        self.initial_p = initial_p
+
+    def value(self, t):
+        """Returns the value at step ``t``."""
+        fraction = min(t / self.schedule_timesteps, 1.0)
+        return linear_interpolation(self.initial_p, self.final_p, fraction)
+
+
+def linear_interpolation(left, right, fraction):
+    return left + fraction * (right - left)
+
+
+class PiecewiseSchedule:
+    """Values interpolated between points.
+
+    Args:
+        endpoints: (step, value) pairs, with rising steps.
+        interpolation: function of the value before, the value after, and the fraction
+            of the way between them.
+        outside_value: value before the first point and from the last on, or None.
+
+    Raises:
+        UserValueError: if steps do not rise; from ``value``, if a step has no value.
+    """
+
+    def __init__(
+        self, endpoints, interpolation=linear_interpolation, outside_value=None
+    ):
+        self.endpoints = list(endpoints)
+        steps = [step for step, _ in self.endpoints]
+        if steps != sorted(steps):
+            raise UserValueError(f"steps of endpoints have to rise, received {steps}")
+        self.interpolation = interpolation
+        self.outside_value = outside_value
+
+    def value(self, t):
+        """Returns the value at step ``t``."""
+        for (start, left), (end, right) in itertools.pairwise(self.endpoints):
+            if start <= t < end:
+                return self.interpolation(left, right, (t - start) / (end - start))
+        if self.outside_value is None:
+            raise UserValueError(
+                f"there is no value at step {t}, outside of {self.endpoints}; give an "
+                "outside_value"
+            )
+        return self.outside_value

@@ -1,0 +1,301 @@
+"""Arguments of ``learn()``: type, range and meaning, declared once in the annotation.
+
+    nsteps: Annotated[Count, "steps of each environment in an update"] = 5
+
+determines what the command line parses, what is checked before anything is built, and
+what ``help(learn)`` and ``--help`` show. A range is a constraint from the package
+``annotated-types``; a function among the annotations is a custom check, called with the
+value and the argument's name. The markers below declare other properties.
+"""
+
+import os
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, NamedTuple
+
+from annotated_types import Ge, Gt, Interval, MaxLen
+
+from baselines.common.arguments.parts import Part
+from baselines.common.arguments.schedules import SCHEDULES, check_schedule
+from baselines.common.data.action_noise import check_noise
+
+
+class Needs(NamedTuple):
+    """Marks an argument that has no effect unless another one, ``switch``, is on."""
+
+    switch: str
+
+
+class NeedsNo(NamedTuple):
+    """Marks an argument that has no effect if another one, ``switch``, is on."""
+
+    switch: str
+
+
+class MayChange:
+    """Marks an argument that may have a different value when a run is resumed."""
+
+
+class WrittenPath:
+    """Marks a path that a run writes to."""
+
+
+class ReadPath:
+    """Marks a path that a run reads, which may have moved when the run is resumed."""
+
+
+class Batch:
+    """Marks the size of a batch of transitions, all in memory at once."""
+
+
+class Batches:
+    """Marks a number of batches, of ``batch_size`` transitions each, drawn together."""
+
+
+MOST = 10**15  # limit of any count: a million agent steps a second for thirty years
+Count = Annotated[int, Interval(ge=1, le=MOST)]
+CountOrZero = Annotated[int, Interval(ge=0, le=MOST)]
+# Weights between two layers with a million units each take 4 TB.
+Units = Annotated[int, Interval(ge=1, le=10**6)]
+Layers = Annotated[int, Interval(ge=0, le=1000)]  # which Keras builds in seconds
+ListOfLayers = MaxLen(100)  # an item may be a block of several layers
+Unrolled = Annotated[int, Interval(ge=1, le=100)]  # each is compiled separately
+NonNegative = Annotated[float, Ge(0)]
+Positive = Annotated[float, Gt(0)]
+Fraction = Annotated[float, Interval(ge=0, le=1)]
+Probability = Fraction
+Schedule = Annotated[
+    float | str | Callable,
+    check_schedule,
+    "a number, text such as linear:2.5e-4 (schedule and initial value), or in Python a "
+    "function of the fraction of training that is done",
+]
+ScheduleOfNumbers = Literal[tuple(SCHEDULES)]
+
+# Shared by algorithms.
+Path = str | os.PathLike  # in Python; text on the command line
+Env = Annotated[
+    Any, "a VecEnv, a Gymnasium Env, or a Gymnasium VectorEnv with same-step resets"
+]
+NETWORK = Part(
+    "network", "baselines.common.networks.networks", ("trainable_variables",)
+)
+Network = Annotated[
+    str | Callable,
+    NETWORK,
+    "name of a function in common/networks/networks.py, module:function, or in Python "
+    "a function that returns a Keras layer; its arguments can be given as well",
+]
+VALUES = Part(
+    "values", "baselines.common.networks.values", ("size", "mean", "targets", "losses")
+)
+Values = Annotated[
+    str | Callable,
+    VALUES,
+    "name of a function in common/networks/values.py, such as scalar or categorical, "
+    "module:function, or in Python a function; its arguments can be given as well",
+]
+REWARD = Part(
+    "reward",
+    "baselines.common.data.rewards",
+    ("begin", "__call__", "get_state or variables"),
+    positional=("run", "policy"),
+    when_loaded="environment",
+)
+Reward = Annotated[
+    str | Callable,
+    REWARD,
+    "rewards to learn from: name of a function in common/data/rewards.py, such as "
+    "environment, module:function, or in Python a function; its arguments can be given "
+    "as well",
+]
+Seed = Annotated[
+    int | None,
+    Interval(ge=0, le=2**32 - 1),
+    MayChange,
+    "seed of all random numbers; None for a random one",
+]
+Timesteps = Annotated[
+    CountOrZero,
+    MayChange,
+    "agent steps to train, summed over all environments; an update that they do not "
+    "fill is left out",
+]
+Gamma = Annotated[Fraction, "discount factor per agent step"]
+Lambda = Annotated[Fraction, "lambda of generalised advantage estimation"]
+GradientNorm = Annotated[
+    Positive | None,
+    "maximum global norm of the gradient; None for no limit",
+]
+VariableGradientNorm = Annotated[
+    Positive | None,
+    "maximum norm of each variable's gradient; None for no limit",
+]
+AdamEpsilon = Annotated[Positive, "epsilon of Adam, added to the denominator"]
+ValueNetwork = Annotated[
+    Literal["shared", "copy"],
+    "whether the value function shares the policy's network or has its own copy",
+]
+NormalizeObservations = Annotated[
+    bool,
+    "whether the model normalises float observations by their running mean and "
+    "standard deviation",
+]
+LrSchedule = Annotated[ScheduleOfNumbers, "schedule of lr if it is a number"]
+LogInterval = Annotated[Count, MayChange, "updates between rows of the log"]
+Callback = Annotated[
+    Callable | None,
+    "called as callback(locals(), globals()) after each update, before its row is "
+    "logged; a true result stops training",
+]
+
+
+def run_arguments(
+    checkpoint_interval: Annotated[
+        CountOrZero,
+        MayChange,
+        "agent steps between checkpoints in the log folder, rounded up to whole "
+        "updates; 0 for none",
+    ] = 100_000,
+    eval_env: Annotated[
+        Any,
+        "environment to evaluate the model in, as env; the command line makes it",
+    ] = None,
+    eval_interval: Annotated[
+        CountOrZero,
+        MayChange,
+        "agent steps between evaluations of the model, with deterministic actions; the "
+        "best model is kept as best_model.safetensors in the log folder; 0 for none",
+    ] = 0,
+    eval_episodes: Annotated[
+        Count, MayChange, Needs("eval_interval"), "episodes per evaluation"
+    ] = 10,
+    stop_at: Annotated[
+        float | None,
+        MayChange,
+        "mean return at which training stops: that of an evaluation, or without "
+        "evaluations that of the last 100 episodes",
+    ] = None,
+    on_update: Annotated[
+        Callable | None,
+        "called as on_update(run) after each update, before its row is logged: "
+        "run.num_timesteps, run.row (a dict to add to, or None), run.episodes, "
+        "run.new_episodes, run.model; a true result stops training",
+    ] = None,
+    precision: Annotated[
+        Literal["float32", "bfloat16", "auto"],
+        "number format of the networks' layers; auto is bfloat16 where the processor "
+        "or GPU supports it, else float32. Weights, heads, losses and optimisers are "
+        "always float32",
+    ] = "float32",
+    load_path: Annotated[
+        Path | None,
+        MayChange,
+        "a saved model, or log folder of one, to start from; a resumed run that has a "
+        "checkpoint continues from that",
+    ] = None,
+    overwrite: Annotated[
+        bool,
+        MayChange,
+        NeedsNo("resume"),
+        "whether to replace an existing run in the log folder, and files at other "
+        "given paths",
+    ] = False,
+    resume: Annotated[
+        Path | None,
+        MayChange,
+        "log folder of an interrupted run to continue, bit for bit; besides "
+        "total_timesteps, only arguments that do not affect what is learned may differ",
+    ] = None,
+):
+    """Declares arguments that every ``learn()`` takes and only ``Run`` uses."""
+
+
+# Shared by commands that load a trained model. The user's own code is not imported just
+# because a file names it, but only if the command line names it as well.
+ForeignAlgorithm = Annotated[
+    str | None, "algorithm of your own that trained it, my_pkg.my_alg"
+]
+ForeignEnv = Annotated[
+    str | None,
+    "environment to play in (default: the run's; module:EnvId has to be given)",
+]
+ForeignNetwork = Annotated[
+    str | None, "network of your own that it was trained with, module:function"
+]
+ForeignValues = Annotated[
+    str | None, "values of your own that it was trained with, module:function"
+]
+ActingPrecision = Annotated[
+    Literal["float32", "bfloat16", "auto"] | None,
+    "number format of the networks' layers (default: as in training)",
+]
+
+# Shared by off-policy algorithms.
+BufferSize = Annotated[Count, "transitions in the replay memory"]
+BatchSize = Annotated[Count, Batch, "transitions per optimiser step"]
+LearningStarts = Annotated[CountOrZero, "agent steps before the first optimiser step"]
+RandomSteps = Annotated[
+    CountOrZero, "agent steps with random actions, before the first optimiser step"
+]
+TrainFreq = Annotated[Count, "agent steps, over all environments, per optimiser step"]
+NoiseType = Annotated[
+    str,
+    check_noise,
+    "noise on actions: normal_0.2 is independent from step to step, with a standard "
+    "deviation of 0.2 half widths of the actions' range; ou_0.2 is an "
+    "Ornstein-Uhlenbeck process with sigma 0.2, whose standard deviation grows to 0.37 "
+    "half widths; or none",
+]
+TargetRate = Annotated[
+    Fraction,
+    "tau of Polyak averaging: target = (1 - tau) target + tau trained, per step",
+]
+NStep = Annotated[
+    Count,
+    "rewards that an n-step return sums before it bootstraps (Sutton 1988)",
+]
+ReplayK = Annotated[
+    CountOrZero,
+    "for goal environments: transitions relabelled with a goal that was achieved later "
+    "in their episode, per transition with its own goal (Andrychowicz et al. 2017); 0 "
+    "for none",
+]
+ClipReturn = Annotated[
+    bool,
+    "whether to clip targets to the returns of rewards from -1 to 0, which lie between "
+    "-1 / (1 - gamma) and 0 (Andrychowicz et al. 2017)",
+]
+PrintFreq = Annotated[Count, MayChange, "episodes between rows of the log"]
+CheckpointFreq = Annotated[
+    CountOrZero,
+    "agent steps between comparisons of the mean return of the last 100 episodes, once "
+    "training has begun; the weights with the best mean are returned; 0 for the last "
+    "weights",
+]
+CheckpointPath = Annotated[
+    Path | None,
+    MayChange,
+    WrittenPath,
+    Needs("checkpoint_freq"),
+    "folder in which the best model so far is saved as best.safetensors; None for "
+    "memory only",
+]
+PrioritizedReplay = Annotated[
+    bool, "whether transitions are sampled by their TD errors (Schaul et al. 2016)"
+]
+PriorityExponent = Annotated[
+    Fraction, Needs("prioritized_replay"), "priority exponent alpha"
+]
+ImportanceExponent = Annotated[
+    Fraction,
+    Needs("prioritized_replay"),
+    "initial importance sampling exponent beta, which rises to 1",
+]
+ImportanceSteps = Annotated[
+    Count | None,
+    Needs("prioritized_replay"),
+    "agent steps over which beta rises to 1; None for total_timesteps",
+]
+PriorityOffset = Annotated[
+    Positive, Needs("prioritized_replay"), "added to each TD error"
+]

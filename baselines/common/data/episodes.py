@@ -1,0 +1,119 @@
+"""Collects the results of episodes; counts what is due between two agent steps."""
+
+from collections import deque
+
+import numpy as np
+
+from baselines import logger
+from baselines.common.base.errors import UserValueError
+from baselines.common.envs.checked import to_number
+from baselines.common.saving.states import DamagedState, check_like, check_number
+
+
+def result_of(info) -> dict:
+    """Returns the result (``info["episode"]``) of an episode from its last info.
+
+    It includes ``success``, 0 or 1, if the info reports it.
+    """
+    # In gymnasium-robotics, robots report the first and mazes the second.
+    success = to_number(info.get("is_success", info.get("success")))
+    known = {"success": success} if success in (0.0, 1.0) else {}
+    return info["episode"] | known
+
+
+class ResultCollector:
+    """Collects the results of episodes from infos; warns once if there are none."""
+
+    def __init__(self):
+        self.ends = 0  # None after the first result or the warning
+
+    def collect(self, dones, infos) -> list:
+        """Returns the results (see ``result_of``) of episodes that a step has ended.
+
+        Args:
+            dones, infos: as returned by ``VecEnv.step_wait``.
+        """
+        results = [result_of(info) for info in infos if "episode" in info]
+        if results:
+            self.ends = None
+        elif self.ends is not None:
+            self.ends += int(np.sum(dones))
+            # With several lives, dones outnumber the results of games.
+            if self.ends >= 20 * len(infos):
+                logger.warn(
+                    f"{self.ends} episodes have ended, but no info has their results, "
+                    "so there are no mean returns: put a Monitor around each "
+                    "environment, or a VecMonitor around all"
+                )
+                self.ends = None
+        return results
+
+
+class EpisodeResults:
+    """The results of the last 100 episodes (``info["episode"]``), newest last."""
+
+    def __init__(self):
+        self.results = deque(maxlen=100)
+        self.count = 0  # all episodes so far
+        self.previous = 0  # those before the last update
+
+    def extend(self, results) -> None:
+        for result in results:
+            if "lost" in result:  # from a Monitor, which may be in another process
+                logger.lose(result.pop("lost"))
+        self.results.extend(results)
+        self.count += len(results)
+
+    def mean(self, key) -> float:
+        """Returns the mean of ``r`` (return), ``l`` (length) or ``success``, or NaN."""
+        found = [result[key] for result in self.results if key in result]
+        return float(np.mean(found or [np.nan]))
+
+    def columns(self) -> dict:
+        """Returns columns for a row of the log: means of return, length and success."""
+        columns = {"eprewmean": self.mean("r"), "eplenmean": self.mean("l")}
+        if any("success" in result for result in self.results):
+            columns["success_rate"] = self.mean("success")
+        return columns
+
+    def get_state(self) -> dict:
+        return {
+            "results": list(self.results),
+            "count": self.count,
+            "previous": self.previous,
+        }
+
+    def set_state(self, state) -> None:
+        check_like(state, {"results": ..., "count": 0, "previous": 0})
+        if not len(state["results"]) <= min(state["count"], 100):
+            raise DamagedState(f"{state['count']} episodes cannot have these results")
+        if not 0 <= state["previous"] <= state["count"]:
+            raise DamagedState(f"{state['previous']} of {state['count']} episodes")
+        for result in state["results"]:
+            for key in {"r", "l", *({"success"} & result.keys())}:
+                check_number(result[key], key)
+        self.results = deque(state["results"], maxlen=100)
+        self.count, self.previous = state["count"], state["previous"]
+
+
+def count_due(before, now, every, after=0) -> int:
+    """Returns how many multiples of ``every``, above ``after``, are in (before, now].
+
+    So none is missed where several environments step at once.
+    """
+    return max(now // every - max(before, after) // every, 0)
+
+
+def count_updates(total_timesteps, batch_size) -> int:
+    """Returns how many updates of ``batch_size`` agent steps fit.
+
+    Raises:
+        UserValueError: if none fits, unless ``total_timesteps`` is 0.
+    """
+    if 0 < total_timesteps < batch_size:
+        raise UserValueError(
+            f"total_timesteps (num_timesteps) is {total_timesteps}, but one update "
+            f"takes {batch_size} agent steps over all environments; give at least that "
+            "many, or 0 for none"
+        )
+    return total_timesteps // batch_size

@@ -1,0 +1,380 @@
+"""The base of every model: named layers that are saved and loaded together."""
+
+import numpy as np
+from gymnasium import spaces
+from keras import ops
+
+from baselines.common.arguments.parts import Builder
+from baselines.common.arguments.types import NETWORK
+from baselines.common.base import mpi
+from baselines.common.base.errors import (
+    DivergedError,
+    UserError,
+    UserTypeError,
+    UserValueError,
+    first_line,
+    shown,
+)
+from baselines.common.envs.spaces import (
+    clip_actions,
+    has_channels_first,
+    is_image,
+    is_unscaled_image,
+    space_to_json,
+)
+from baselines.common.run.sizes import checked_weights
+from baselines.common.saving.models import find_model, read_model
+from baselines.common.saving.states import blank, check_like, set_generator
+from baselines.common.saving.tensors import save_tensors, tensors_digest
+
+
+class Model:
+    """Named Keras layers, in ``parts``, and a random generator for acting.
+
+    Args:
+        observation_space, action_space: of the environment.
+        seed: of the generator.
+        algorithm: name of the module that trains it; saved with the model.
+
+    Attributes:
+        arguments: those of the ``learn()`` that trains it, as JSON; saved with it.
+        num_timesteps: agent steps that it was trained for; saved with it.
+        initial_state: of a recurrent network, zeros [1, S], for any number of
+            environments; None of others.
+
+    Raises:
+        UserValueError: if a space has more bounds than a model file has room for.
+    """
+
+    format = 4  # of its files; a class has a higher one once its own have changed
+    initial_state = None
+
+    def __init__(self, observation_space, action_space, seed, algorithm):
+        self.observation_space = observation_space
+        self.action_space = action_space
+        self.algorithm = algorithm
+        # A stream of its own: the environment is given the same seed.
+        self.rng = np.random.default_rng(None if seed is None else [seed, 2])
+        self.scale = make_scaling(observation_space)
+        for space in observation_space, action_space:
+            space_to_json(space)  # raises an error now if it cannot be saved later
+        self.parts = {}
+        self.arguments = None
+        self.num_timesteps = 0
+
+    def make_variables(self, network, call) -> None:
+        """Creates the variables of all parts.
+
+        Args:
+            network: name of the network, for the message.
+            call: function that calls all parts on observations [1, *observation shape].
+
+        Raises:
+            UserValueError: if the network cannot take such observations, or does not
+                fit into memory.
+        """
+        space = self.observation_space
+        try:
+            with checked_weights():
+                call(np.zeros((1, *space.shape), space.dtype))
+        except UserError:
+            raise
+        except Exception as error:
+            hint = ""
+            if is_image(space):
+                hint = "; networks take [height, width, channels]" + (
+                    ", so move the axis with gymnasium.wrappers.TransformObservation"
+                    if has_channels_first(space)
+                    else ", and impala_cnn takes images of any size"
+                )
+            raise UserValueError(
+                f"the network {network!r} cannot take observations of shape "
+                f"{space.shape}{hint} ({first_line(error)})"
+            ) from error
+
+    def features(self, inputs, network="network"):
+        """Returns the features [B, F] that a network makes of inputs [B, ...].
+
+        Args:
+            inputs: observations as networks take them.
+            network: name of the part.
+
+        Raises:
+            UserValueError: if it returns anything else.
+        """
+        features = self.parts[network](inputs)
+        if len(features.shape) != 2:
+            raise UserValueError(
+                "the network has to return features [B, F], a vector for each "
+                f"observation, returned {list(features.shape)}; flatten them"
+            )
+        return features
+
+    @property
+    def named_variables(self) -> dict:
+        """All variables, by names that do not depend on what else was built."""
+        return {
+            f"{part}.{i}.{variable.name}": variable
+            for part, layer in self.parts.items()
+            for i, variable in enumerate(layer.variables)
+        }
+
+    @property
+    def variables(self) -> list:
+        return list(self.named_variables.values())
+
+    @property
+    def trainable_variables(self) -> list:
+        return [variable for variable in self.variables if variable.trainable]
+
+    def check_batch(self, obs) -> None:
+        """Raises UserValueError unless observations have the shape of a batch."""
+        shape = self.observation_space.shape
+        if len(obs.shape) != len(shape) + 1 or tuple(obs.shape[1:]) != shape:
+            raise UserValueError(
+                "observations have to come as a batch of shape "
+                f"({', '.join(['N', *map(str, shape)])}), received {tuple(obs.shape)}"
+            )
+
+    def to_actions(self, tensor) -> np.ndarray:
+        """Returns actions as an array, of the space's own type unless it is a Box."""
+        actions, space = np.asarray(tensor), self.action_space
+        return actions if isinstance(space, spaces.Box) else actions.astype(space.dtype)
+
+    def check_spaces(self, env) -> None:
+        """Raises UserValueError unless an environment has the spaces of this model.
+
+        The bounds of a Box may differ for observations, but not for actions, which
+        would be in another unit then.
+        """
+        for kind, describe in {"observation": describe_space, "action": str}.items():
+            name = f"{kind}_space"
+            mine = describe(getattr(self, name))
+            theirs = describe(getattr(env, name))
+            if mine != theirs:
+                message = (
+                    f"the model was trained with the {kind} space {mine}; this "
+                    f"environment has {theirs}"
+                )
+                raise UserValueError(" ".join(message.split()))  # bounds may have lines
+
+    def predict(self, obs, state=None, episode_start=None, deterministic=False):
+        """Chooses actions that can be passed to an environment.
+
+        Args:
+            obs: one observation, [*observation shape], or a batch, [N, ...].
+            state: of a recurrent network, as the previous call returned it; None at the
+                start.
+            episode_start: [N] bool, true where a new episode has begun since then.
+            deterministic: whether to take the most likely or best action.
+
+        Returns:
+            the action or the batch of actions, clipped to the bounds of a Box; and the
+            next recurrent state, None if there is none.
+        """
+        if isinstance(obs, (dict, tuple)):
+            raise UserTypeError(
+                f"predict() takes an array, received a {type(obs).__name__}; reset() "
+                "returns (obs, info); an environment whose observations are dicts or "
+                "tuples has to be in gymnasium.wrappers.FlattenObservation"
+            )
+        obs = np.asarray(obs)
+        one = obs.ndim == len(self.observation_space.shape)
+        masks = None if episode_start is None else np.reshape(episode_start, -1)
+        actions, _, state, _ = self.step(
+            obs[None] if one else obs, S=state, M=masks, deterministic=deterministic
+        )
+        actions = clip_actions(actions, self.action_space)
+        return actions[0] if one else actions, state
+
+    def get_state(self) -> dict:
+        """Returns all variables by name, and the generator's state.
+
+        Raises:
+            DivergedError: if a variable is not finite.
+        """
+        variables = {
+            name: np.asarray(variable).copy()
+            for name, variable in self.named_variables.items()
+        }
+        for name, value in variables.items():
+            if not np.isfinite(value).all():
+                raise DivergedError(
+                    f"training has diverged: {name} became NaN or infinite; a smaller "
+                    "learning rate may help"
+                )
+        return {
+            "variables": variables,
+            "generator": self.rng.bit_generator.state,
+            "metadata": self.metadata,  # for loading the model from a checkpoint
+        }
+
+    def set_state(self, state) -> None:
+        variables = {
+            k: blank(v.shape, v.dtype) for k, v in self.named_variables.items()
+        }
+        expected = {"variables": variables, "generator": ..., "metadata": ...}
+        check_like(state, expected)
+        for name, variable in self.named_variables.items():
+            variable.assign(state["variables"][name])
+        set_generator(self.rng, state["generator"])
+
+    @property
+    def description(self) -> dict:
+        """What a file has to match to be loaded: format, algorithm and spaces."""
+        return {
+            "algorithm": self.algorithm,
+            "format": self.format,  # after the algorithm, as they may differ in it
+            "observation": describe_space(self.observation_space),
+            "action": describe_space(self.action_space),
+        }
+
+    @property
+    def metadata(self) -> dict:
+        """What a file says about its model, as JSON values: enough to rebuild it."""
+        return {
+            **self.description,
+            "observation_space": space_to_json(self.observation_space),
+            "action_space": space_to_json(self.action_space),
+            "arguments": self.arguments,
+            "num_timesteps": self.num_timesteps,
+        }
+
+    def save(self, path) -> None:
+        """Writes all variables to one safetensors file.
+
+        With several MPI ranks, rank 0 writes it, as all have the same variables.
+        """
+        if mpi.rank == 0:
+            tensors = self.get_state()["variables"]
+            checksum = {"sha256": tensors_digest(tensors, self.metadata)}
+            save_tensors(path, tensors, self.metadata | checksum)
+
+    def load(self, path, arguments=()) -> None:
+        """Loads all variables from a file that ``save`` wrote.
+
+        Args:
+            path: of the file, of a checkpoint, or of a log folder that has either.
+            arguments: arguments that this model is made with, by name, as JSON values.
+                Any of them that is in the file has to have the same value there.
+
+        Raises:
+            UserFileError: if there is no such file.
+            UserValueError: if it is damaged, or was saved by another algorithm,
+                for other spaces, or with another network or other arguments. Nothing
+                has been changed then.
+        """
+        path = find_model(path)
+        tensors, metadata = read_model(path)
+        for key, expected in self.description.items():
+            if metadata.get(key) != expected:
+                found = first_line(metadata.get(key))
+                raise UserValueError(
+                    f"{path} was saved with {key} {found:.200}, but this run has "
+                    f"{expected}"
+                )
+        stored = metadata.get("arguments")
+        stored = stored if isinstance(stored, dict) else {}
+        for name, value in dict(arguments).items():
+            if stored.get(name, value) != value:
+                raise UserValueError(
+                    f"{path} was saved with {name} {shown(stored[name])}, but this "
+                    f"run has {shown(value)}"
+                )
+        expected = {
+            name: f"{v.shape} {v.dtype}" for name, v in self.named_variables.items()
+        }
+        found = {name: f"{x.shape} {x.dtype}" for name, x in tensors.items()}
+        for name in sorted(expected.keys() | found.keys()):
+            if expected.get(name) != found.get(name):
+                raise UserValueError(
+                    f"{path} was saved with another network: its {first_line(name)} is "
+                    f"{found.get(name)}, expected {expected.get(name)}; the arguments "
+                    "that make the model have to be those that it was trained with"
+                )
+            if not np.isfinite(tensors[name]).all():
+                raise UserValueError(f"{path} is damaged: its {name} is not finite")
+        if metadata.get("sha256") != tensors_digest(tensors, metadata):
+            raise UserValueError(f"{path} is damaged: its checksum does not fit")
+        for name, variable in self.named_variables.items():
+            variable.assign(tensors[name])
+        self.num_timesteps = metadata.get("num_timesteps", 0)
+
+
+def build_network(network, recurrent=True):
+    """Returns a new network.
+
+    Args:
+        network: a function that builds one, or its name.
+        recurrent: whether it may be recurrent.
+
+    Raises:
+        UserValueError: if there is no such network, or it cannot be built.
+        UserTypeError: if it is recurrent and may not be.
+    """
+    if not isinstance(network, Builder):
+        network = Builder(NETWORK, network, {})
+    with checked_weights():
+        built = network()
+    if hasattr(built, "state_size") and not recurrent:
+        raise UserTypeError(
+            f"the network {network!r} is recurrent, which replay does not support"
+        )
+    return built
+
+
+def check_separate(network, other) -> None:
+    """Raises UserTypeError if two networks that should be separate share variables."""
+    if {id(v) for v in network.variables} & {id(v) for v in other.variables}:
+        raise UserTypeError(
+            "network has to build a new network at each call; received a function that "
+            "returns one with the same variables"
+        )
+
+
+def make_scaling(space):
+    """Returns a function that turns raw observations into inputs of networks.
+
+    Images [B, height, width, channels] are divided by 255, Discrete and MultiDiscrete
+    values become one-hot, and any other Box and MultiBinary values are passed on
+    unchanged; all as float32.
+
+    Raises:
+        UserTypeError: for other spaces, and for images of another type than uint8.
+    """
+    if is_unscaled_image(space):
+        raise UserTypeError(
+            f"the observations {space} look like an image of {space.dtype} up to 255, "
+            "which would not be divided; return uint8, which is, or divide them by 255"
+        )
+    if is_image(space):
+        return lambda obs: ops.cast(obs, "float32") / 255.0
+    if isinstance(space, (spaces.Box, spaces.MultiBinary)):
+        return lambda obs: ops.cast(obs, "float32")
+    if isinstance(space, spaces.Discrete):
+        return lambda obs: ops.one_hot(obs - int(space.start), int(space.n))
+    if isinstance(space, spaces.MultiDiscrete) and len(space.shape) == 1:
+        counts = [int(n) for n in space.nvec]
+        return lambda obs: ops.concatenate(
+            [
+                ops.one_hot(obs[:, i] - int(space.start[i]), n)
+                for i, n in enumerate(counts)
+            ],
+            axis=-1,
+        )
+    raise UserTypeError(
+        f"the observation space {type(space).__name__} is not supported; it has to be "
+        "a Box, Discrete, MultiBinary or a vector of MultiDiscrete (for a Dict or "
+        "Tuple of these, wrap each environment in "
+        "gymnasium.wrappers.FlattenObservation)"
+    )
+
+
+def describe_space(space) -> str:
+    """Returns a description of a space, without most bounds of a Box."""
+    if isinstance(space, spaces.Box):
+        # Bounds say whether such a Box is an image, and divided by 255.
+        bytes_only = len(space.shape) == 3 and space.dtype == np.uint8
+        other = ", no image" if bytes_only and not is_image(space) else ""
+        return f"Box{space.shape} {space.dtype}{other}"
+    return str(space)

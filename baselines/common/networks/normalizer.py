@@ -1,0 +1,84 @@
+"""The first stage of models that normalise their observations."""
+
+import keras
+import numpy as np
+from gymnasium import spaces
+from keras import ops
+
+from baselines.common import backend
+from baselines.common.base.errors import UserTypeError
+from baselines.common.base.running_moments import RunningMoments
+
+
+class Normalizer(keras.layers.Layer):
+    """Subtracts the mean of samples so far, divides by their standard deviation.
+
+    The result is clipped to ±10. On-policy training has to use the same statistics as
+    acting, so algorithms update them with a rollout only after training on it. The
+    first rollout is therefore not normalised, whereas OpenAI Baselines' wrapper updates
+    the statistics with each step before the policy sees it.
+
+    The statistics are non-trainable variables, so they are saved and loaded with the
+    model. They are in float64: after many samples, what another one changes would be
+    lost in the rounding of float32.
+
+    Attributes:
+        mean, deviation: tensors in float32, 0 and 1 at first.
+        count: a variable, the number of samples so far.
+    """
+
+    def build(self, input_shape):
+        self.statistics = [
+            self.add_weight(
+                shape=shape,
+                initializer=initial,
+                trainable=False,
+                name=name,
+                dtype="float64",
+            )
+            for name, shape, initial in (
+                ("mean", input_shape[1:], "zeros"),
+                ("var", input_shape[1:], "ones"),
+                ("count", (), "zeros"),
+            )
+        ]
+        self.count = self.statistics[2]
+        self.set_statistics = backend.compile(self._assign, self.variables)
+
+    def _assign(self, *values):
+        for variable, value in zip(self.statistics, values):
+            variable.assign(value)
+
+    def call(self, x):
+        return ops.clip((x - self.mean) / self.deviation, -10.0, 10.0)
+
+    @property
+    def mean(self):
+        return ops.cast(self.statistics[0], "float32")
+
+    @property
+    def deviation(self):
+        return ops.cast(ops.sqrt(self.statistics[1] + 1e-8), "float32")
+
+    def update(self, batch, *copies) -> None:
+        """Updates the statistics with a batch [B, ...].
+
+        Args:
+            batch: an array.
+            copies: other Normalizers that get the same statistics.
+        """
+        moments = RunningMoments()
+        moments.mean, moments.var, moments.count = map(np.asarray, self.statistics)
+        moments.update(batch)
+        for normalizer in (self, *copies):
+            normalizer.set_statistics(moments.mean, moments.var, moments.count)
+
+
+def make_normalizer(space) -> Normalizer:
+    """Returns a Normalizer; raises UserTypeError unless ``space`` is a float Box."""
+    if not (isinstance(space, spaces.Box) and np.issubdtype(space.dtype, np.floating)):
+        raise UserTypeError(
+            "normalize_observations is for a Box of floats; the observation space is "
+            f"{space}"
+        )
+    return Normalizer()

@@ -1,0 +1,174 @@
+"""A policy and its value function: network, heads, acting."""
+
+import numpy as np
+from keras import ops
+
+from baselines.common import backend
+from baselines.common.base.errors import UserValueError
+from baselines.common.networks.distributions import make_distribution
+from baselines.common.networks.layers import dense
+from baselines.common.networks.model import Model, build_network, check_separate
+from baselines.common.networks.normalizer import make_normalizer
+
+
+class Policy(Model):
+    """A stochastic policy π(a|s) and a value function v(s).
+
+    Takes raw observations of the environment: images are scaled from uint8 to
+    [0, 1] here, in the first stage, on the device, and nowhere else.
+
+    Args:
+        observation_space: a Box, Discrete, MultiDiscrete or MultiBinary space.
+        action_space: a Discrete, MultiDiscrete, MultiBinary or Box space.
+        network: function that builds the trunk, or its name.
+        value_network: ``shared`` puts the value head on the policy's trunk,
+            ``copy`` gives it a trunk of its own of the same kind.
+        normalize_observations: whether to subtract the running mean of float
+            observations and divide by their running deviation, see ``observe``.
+        seed: of the generator that actions are drawn from.
+        algorithm: name of the module that trains it; saved with the model.
+
+    Raises:
+        UserTypeError: for spaces that are not supported.
+        UserValueError: if the network cannot take the observations.
+    """
+
+    format = 5  # since statistics of observations are in float64
+
+    def __init__(
+        self,
+        observation_space,
+        action_space,
+        network,
+        value_network="shared",
+        normalize_observations=False,
+        seed=None,
+        algorithm=None,
+    ):
+        super().__init__(observation_space, action_space, seed, algorithm)
+        self.distribution = make_distribution(action_space)
+        if normalize_observations:
+            self.parts["normalizer"] = make_normalizer(observation_space)
+        self.parts["network"] = build_network(network)
+        self.parts["pi"] = self.distribution.head()
+        state_size = getattr(self.parts["network"], "state_size", None)
+        if state_size is not None:
+            self.initial_state = np.zeros((1, state_size), np.float32)
+            if value_network == "copy":
+                raise UserValueError(
+                    "a recurrent network needs value_network='shared'; it is 'copy', "
+                    "given or by default"
+                )
+        if value_network == "copy":
+            self.parts["value_network"] = build_network(network)
+        elif value_network != "shared":
+            raise UserValueError(
+                "value_network has to be 'shared' or 'copy', received "
+                f"{value_network!r}"
+            )
+        self.parts["vf"] = dense(1, gain=1.0)
+        self.make_variables(
+            network,
+            lambda obs: self._one_step(obs, self.initial_state, np.ones(1, bool)),
+        )
+        if value_network == "copy":
+            check_separate(self.parts["network"], self.parts["value_network"])
+        self._act = backend.compile(self._step, self.variables)
+        self._value = backend.compile(
+            lambda *inputs: self._one_step(*inputs)[1], self.variables
+        )
+
+    @property
+    def policy_variables(self) -> list:
+        """The trainable variables of π, including those of a shared network."""
+        return self._trained("network", "pi")
+
+    @property
+    def value_variables(self) -> list:
+        """The trainable variables of v alone."""
+        return self._trained("value_network", "vf")
+
+    def _trained(self, *names):
+        parts = [self.parts[name] for name in names if name in self.parts]
+        return [v for part in parts for v in part.trainable_variables]
+
+    def __call__(self, obs, states=None, masks=None):
+        """Returns distribution parameters and values of rollouts, as tensors.
+
+        Args:
+            obs: [T, B, *observation shape]
+            states: [B, S] recurrent state before the first step, None if none
+            masks: [T, B], true where a new episode begins with that observation
+
+        Returns:
+            params [T * B, P], values [T * B]
+        """
+        params, values, _ = self._forward(obs, states, masks)
+        return params, values
+
+    def _forward(self, obs, states, masks):
+        inputs = self.scale(ops.reshape(obs, (-1, *self.observation_space.shape)))
+        if "normalizer" in self.parts:
+            inputs = self.parts["normalizer"](inputs)
+        if self.initial_state is None:
+            value_features = features = self.features(inputs)
+        else:
+            inputs = ops.reshape(inputs, (*obs.shape[:2], *inputs.shape[1:]))
+            features, states = self.parts["network"](inputs, states, masks)
+            features = ops.reshape(features, (-1, features.shape[-1]))
+            value_features = features
+        if "value_network" in self.parts:
+            value_features = self.features(inputs, "value_network")
+        values = ops.squeeze(self.parts["vf"](value_features), axis=-1)
+        return self.parts["pi"](features), values, states
+
+    def _one_step(self, obs, states, masks):
+        return self._forward(ops.expand_dims(obs, 0), states, masks[None])
+
+    def _step(self, obs, states, masks, noise):
+        params, values, states = self._one_step(obs, states, masks)
+        pi = self.distribution
+        actions = pi.mode(params) if noise is None else pi.sample(params, noise)
+        return actions, values, states, pi.neglogp(params, actions)
+
+    def step(self, obs, S=None, M=None, deterministic=False):
+        """Chooses an action for each observation.
+
+        Args:
+            obs: [N, *observation shape], an array or a tensor on the device.
+            S: [N, S] recurrent state of each environment; None at the start.
+            M: [N] bool, true where a new episode has begun since the last step.
+            deterministic: whether to take the most likely action.
+
+        Returns:
+            actions [N, *action shape], values [N], the next recurrent state, and
+            neglogps [N], as NumPy arrays.
+        """
+        self.check_batch(obs)
+        states, masks = self._state_of(len(obs), S, M)
+        noise = None if deterministic else self.distribution.noise(self.rng, len(obs))
+        actions, values, states, neglogps = self._act(obs, states, masks, noise)
+        if states is not None:
+            states = np.asarray(states)
+        actions = self.to_actions(actions)
+        return actions, np.asarray(values), states, np.asarray(neglogps)
+
+    def value(self, obs, S=None, M=None):
+        """Returns the values of observations, [N]; arguments as in ``step``."""
+        self.check_batch(obs)
+        return np.asarray(self._value(obs, *self._state_of(len(obs), S, M)))
+
+    def _state_of(self, batch, states, masks):
+        """Returns state [batch, S] and masks [batch], the initial ones for None."""
+        masks = np.zeros(batch, bool) if masks is None else np.asarray(masks)
+        if self.initial_state is None:
+            return None, masks
+        states = self.initial_state if states is None else states
+        return np.broadcast_to(states, (batch, states.shape[-1])), masks
+
+    def observe(self, obs) -> None:
+        """Adds observations [..., *observation shape] to the statistics, if any."""
+        if "normalizer" in self.parts:
+            shape = self.observation_space.shape
+            obs = np.asarray(obs).reshape(-1, *shape)
+            self.parts["normalizer"].update(obs)

@@ -1,0 +1,167 @@
+"""Action values of Discrete actions: network, streams, acting."""
+
+import numpy as np
+from keras import ops
+
+from baselines.common import backend
+from baselines.common.base.errors import UserTypeError, shown
+from baselines.common.networks.layers import Scalar, Stream, split_last
+from baselines.common.networks.model import Model, build_network
+
+
+class QFunction(Model):
+    """Action values Q(s, a) of Discrete actions, and epsilon-greedy acting.
+
+    Args:
+        observation_space: a Box, Discrete, MultiDiscrete or MultiBinary space.
+        action_space: a Discrete space.
+        network: function that builds the network, or its name.
+        values: the kind of action values, an object as in ``values.py``.
+        hiddens: units of the layers between the network and the values.
+        dueling: whether these form two streams, one for the value of a state and one
+            for the advantages of actions (Wang et al. 2016, equation 9).
+        sigma: initial standard deviation of the noise on their weights, see
+            ``NoisyDense``; None for no noise.
+        seed: of the generator that acting draws from.
+        algorithm: name of the module that trains it; saved with the model.
+
+    Attributes:
+        epsilon: probability of a random action in training; None for
+            ``final_epsilon``, a variable that is saved with the model.
+
+    Raises:
+        UserTypeError: for spaces or networks that are not supported.
+        UserValueError: if the network cannot take the observations.
+    """
+
+    def __init__(
+        self,
+        observation_space,
+        action_space,
+        network,
+        values,
+        hiddens=(),
+        dueling=False,
+        sigma=None,
+        seed=None,
+        algorithm=None,
+    ):
+        super().__init__(observation_space, action_space, seed, algorithm)
+        self.values = values
+        self.num_actions = int(action_space.n)
+        self.parts["network"] = build_network(network, recurrent=False)
+        units = {"actions": self.num_actions * values.size}
+        if dueling:
+            units["state"] = values.size
+        # TensorFlow sums gradients in the order of layer names. Keras' own names count
+        # up, so that a second model in a process would differ in the last bits.
+        self.streams = [Stream([*hiddens, n], sigma, name) for name, n in units.items()]
+        self.parts |= zip(units, self.streams)
+        self.parts["exploration"] = Scalar("epsilon", trainable=False)
+        self.epsilon = None
+        self.make_variables(network, self._build)
+        self.noise_sizes = [stream.noise_size for stream in self.streams]
+        self._act = backend.compile(self._mean, self.variables)
+
+    @property
+    def description(self) -> dict:
+        """As in ``Model``, with the kind of values, which has to match as well."""
+        return super().description | {"values": type(self.values).__name__}
+
+    def _build(self, obs):
+        features = self.features(self.scale(obs))
+        for stream in self.streams:
+            stream.build(features.shape)
+
+    def noise(self, *shape):
+        """Draws noise for ``outputs``, [*shape, F]; F is 0 without noisy weights."""
+        return self.rng.standard_normal((*shape, sum(self.noise_sizes)), np.float32)
+
+    def outputs(self, obs, noise):
+        """Returns the outputs [B, actions, values.size], see ``values.py``.
+
+        Args:
+            obs: [B, *observation shape]
+            noise: [B or 1, F]
+        """
+        features = self.features(self.scale(obs))
+        noise = split_last(noise, self.noise_sizes)
+        outputs = [stream(features, x) for stream, x in zip(self.streams, noise)]
+        shape = -1, self.num_actions, self.values.size
+        actions = ops.reshape(outputs[0], shape)
+        if len(outputs) == 1:
+            return actions
+        advantages = actions - ops.mean(actions, axis=1, keepdims=True)
+        return ops.expand_dims(outputs[1], 1) + advantages
+
+    def _mean(self, obs, noise):
+        return self.values.mean(self.outputs(obs, noise))
+
+    def __call__(self, obs):
+        """Returns actions [N] for observations [N, *observation shape], from ``step``.
+
+        In OpenAI Baselines, deepq's ``learn()`` returns such a function.
+        """
+        return self.step(obs)[0]
+
+    @property
+    def final_epsilon(self) -> float:
+        return float(self.parts["exploration"].value.numpy())
+
+    @final_epsilon.setter
+    def final_epsilon(self, value):
+        self.parts["exploration"].value.assign(value)
+
+    def step(self, obs, S=None, M=None, deterministic=False):
+        """Chooses an action for each observation.
+
+        Args:
+            obs: [N, *observation shape], an array or a tensor on the device.
+            S, M: not used, as there is no recurrent state.
+            deterministic: whether to take the best action, without noise.
+
+        Returns:
+            actions [N] and the values of the best actions [N], as NumPy arrays, and
+            None twice, as there is no recurrent state and no likelihood.
+        """
+        self.check_batch(obs)
+        noise = self.noise(len(obs))
+        if deterministic:
+            noise[:] = 0
+        values = np.asarray(self._act(obs, noise))
+        actions = values.argmax(axis=1)
+        if not deterministic:
+            epsilon = self.final_epsilon if self.epsilon is None else self.epsilon
+            at_random = self.rng.random(len(obs)) < epsilon
+            drawn = self.rng.integers(self.num_actions, size=len(obs))
+            actions = np.where(at_random, drawn, actions)
+        actions = actions + self.action_space.start
+        return actions.astype(self.action_space.dtype), values.max(axis=1), None, None
+
+    def value(self, obs, S=None, M=None):
+        """Returns the values of the best actions, [N]; arguments as in ``step``."""
+        self.check_batch(obs)
+        noise = np.zeros((1, sum(self.noise_sizes)), np.float32)
+        return np.asarray(self._act(obs, noise)).max(axis=1)
+
+
+def losses_and_priorities(values, outputs, targets):
+    """Returns what ``values.losses`` does: losses [B] and priorities [B].
+
+    Raises:
+        UserTypeError: if it returns anything else.
+    """
+    found = values.losses(outputs, targets)
+    kind = type(values).__name__
+    if not (isinstance(found, tuple) and len(found) == 2):
+        raise UserTypeError(
+            f"losses() of {kind} has to return (losses, priorities), returned "
+            f"{shown(found)}"
+        )
+    for name, one in zip(("losses", "priorities"), found):
+        if len(one.shape) != 1:
+            raise UserTypeError(
+                f"the {name} that losses() of {kind} returns need the shape [B], one "
+                f"for each transition, received {tuple(one.shape)}"
+            )
+    return found

@@ -1,0 +1,81 @@
+"""Environments and command lines for scripts written for OpenAI Baselines."""
+
+import argparse
+import os
+
+from baselines import logger
+from baselines.common.arguments import cli
+from baselines.common.arguments.declarations import REQUIRED
+from baselines.common.base.errors import UserValueError
+from baselines.common.envs import make
+from baselines.common.run.settings import OWN
+
+
+def make_vec_env(env_id, env_type, num_env, seed, **settings):
+    """Returns environments as a VecEnv, with monitor files in the logger's folder.
+
+    Args:
+        env_id, env_type, num_env, seed, settings: as in ``make_vec_env`` of
+            ``baselines.common.envs``.
+    """
+    settings = {"log_dir": logger.get_dir(), **settings}
+    return make.make_vec_env(env_id, env_type, num_env, seed, **settings)
+
+
+def make_env(
+    env_id, env_type, mpi_rank=0, subrank=0, seed=None, logger_dir=None, **settings
+):
+    """Returns environment ``subrank`` of an MPI rank.
+
+    Args:
+        env_id, env_type: as in ``make_env`` of ``baselines.common.envs``.
+        seed: seed of environment 0, or None.
+        logger_dir: folder of the monitor file, or None for no file.
+        settings: other arguments of that ``make_env``.
+    """
+    return make.make_env(
+        env_id,
+        env_type,
+        seed=None if seed is None else seed + subrank,
+        monitor_file=logger_dir and os.path.join(logger_dir, f"{mpi_rank}.{subrank}"),
+        **settings,
+    )
+
+
+def common_arg_parser() -> argparse.ArgumentParser:
+    """Returns a parser of the arguments that OpenAI Baselines' scripts share.
+
+    Arguments that are not given have their default in ``baselines.run``, or None if
+    they have none there. The script itself makes videos, with a ``VecVideoRecorder``.
+    """
+    names = (
+        *("env", "env_type", "seed", "alg", "num_timesteps", "network", "gamestate"),
+        *("num_env", "reward_scale", "save_path", "log_path", "play"),
+        *("save_video_interval", "save_video_length"),
+    )
+    parser = argparse.ArgumentParser(allow_abbrev=False)
+    cli.add_arguments(parser, {name: OWN[name] for name in names})
+    defaults = {name: OWN[name].default for name in names}
+    parser.set_defaults(
+        **{k: None if v is REQUIRED else v for k, v in defaults.items()}
+    )
+    return parser
+
+
+def parse_unknown_args(words) -> dict:
+    """Returns a dict of text by name from ``--name=text`` and ``--name text``.
+
+    Raises:
+        UserValueError: for words in neither form.
+    """
+    found, words = {}, iter(words)
+    for word in words:
+        name, equals, text = word.partition("=")
+        if not equals:
+            text = next(words, None)
+        if not name.startswith("--") or text is None:
+            raise UserValueError(
+                f"expected --name=value or --name value, received {word!r}"
+            )
+        found[name.removeprefix("--")] = text
+    return found

@@ -1,0 +1,125 @@
+"""Progress of a run: a live line on a terminal, an occasional plain one elsewhere."""
+
+import contextlib
+import sys
+import time
+
+import keras
+from rich.live import Live
+from rich.text import Text
+
+from baselines import logger
+from baselines.common.base import mpi
+from baselines.common.base.amounts import duration, short
+from baselines.common.vec_env import DummyVecEnv
+
+LIVE_SECONDS = 0.5  # between changes of the live line
+PLAIN_SECONDS = 60  # without output, after which a plain line is shown
+
+
+class Status:
+    """Shows the progress of a run on standard output, unless nothing is logged there.
+
+    Args:
+        name: of what is trained.
+        first_timestep, total_timesteps: agent steps at the start and at the end.
+    """
+
+    def __init__(self, name, first_timestep, total_timesteps):
+        self.name = name
+        self.first_timestep = first_timestep
+        self.total_timesteps = total_timesteps
+        self.best = None  # mean return
+        self.start = self.last = time.perf_counter()
+        self.live = None
+        if mpi.rank == 0 and logger.uses("stdout") and sys.stdout.isatty():
+            self.live = Live(auto_refresh=False, transient=True)
+            self.live.start()
+
+    def update(self, num_timesteps, episodes, wrote_row) -> None:
+        """Shows the progress of training, if it is time to.
+
+        Args:
+            num_timesteps: agent steps so far.
+            episodes: ``EpisodeResults``.
+            wrote_row: whether a row was logged, which shows the progress as well.
+        """
+        if episodes.count >= 100:
+            mean = episodes.mean("r")
+            self.best = mean if self.best is None else max(self.best, mean)
+        now = time.perf_counter()
+        if self.live is None and wrote_row:
+            self.last = now
+        if now - self.last < (PLAIN_SECONDS if self.live is None else LIVE_SECONDS):
+            return
+        self.last = now
+        line = self.line(num_timesteps, episodes)
+        if self.live is not None:
+            with contextlib.suppress(OSError):  # The terminal may be gone.
+                self.live.update(Text(line, no_wrap=True, overflow="ellipsis"))
+                self.live.refresh()
+        else:
+            logger.show(line)
+
+    def line(self, num_timesteps, episodes) -> str:
+        """Returns name, agent steps, their rate, the time left, and mean returns."""
+        rate = (num_timesteps - self.first_timestep) / (
+            time.perf_counter() - self.start
+        )
+        left = (self.total_timesteps - num_timesteps) / rate
+        share = num_timesteps / self.total_timesteps
+        words = [
+            f"{self.name} {short(num_timesteps)}/{short(self.total_timesteps)} "
+            f"{share:.0%}",
+            f"{rate:,.0f} steps/s",
+            f"{duration(left)} left",
+        ]
+        return " · ".join([*words, self.score(episodes)])
+
+    def score(self, episodes) -> str:
+        """Returns the mean return of the last 100 episodes, and the best so far.
+
+        The latter is not known of a run that was resumed.
+        """
+        if not episodes.count:
+            return "no episode has ended"
+        known = self.best is not None and not self.first_timestep
+        best = f", best {self.best:.4g}" if known else ""
+        return f"mean {episodes.mean('r'):.4g}{best}"
+
+    def close(self) -> None:
+        if self.live is not None:
+            with contextlib.suppress(OSError):
+                self.live.stop()
+
+
+def name_of(env) -> str:
+    """Returns the id of a VecEnv's environments, or the class if they have none."""
+    if getattr(env, "spec", None) is not None:
+        return env.spec.id
+    base = env.unwrapped
+    if isinstance(base, DummyVecEnv):
+        base = base.envs[0].unwrapped
+    return type(base).__name__
+
+
+def begin_status(name, env, first_timestep, total_timesteps) -> Status:
+    """Logs what is trained, where and on which device; returns its ``Status``.
+
+    Args:
+        name: of the algorithm.
+        env: the VecEnv.
+        first_timestep, total_timesteps: as in ``Status``.
+    """
+    where = name_of(env)
+    on_gpu = keras.distribution.list_devices("gpu")
+    count = env.num_envs if mpi.size == 1 else f"{mpi.size} x {env.num_envs}"
+    cores = mpi.available_cores()
+    device = "a GPU" if on_gpu else f"{cores} CPU core{'s' if cores > 1 else ''}"
+    folder = logger.get_dir() or "none (logger.configure(FOLDER) sets one)"
+    logger.log(
+        f"training {name} for {total_timesteps:,} agent steps in {count} {where} "
+        f"on {device}; log folder: {folder}"
+    )
+    name = f"{name} {where.removesuffix('NoFrameskip-v4')}"
+    return Status(name, first_timestep, total_timesteps)

@@ -1,0 +1,101 @@
+"""Videos of environments."""
+
+import importlib.util
+import os
+
+import gymnasium as gym
+import numpy as np
+
+from baselines.common.base.errors import (
+    MissingDependency,
+    UserValueError,
+    install_command,
+)
+from baselines.common.saving.files import check_writable
+
+SUFFIXES = ".mp4", ".gif"
+MIN_HEIGHT = 400  # pixels; smaller frames, such as those of Atari games, are enlarged
+
+
+def check_video(path) -> None:
+    """Raises a UserError if no video can be written to a path."""
+    if os.path.splitext(path)[1] not in SUFFIXES:
+        raise UserValueError(
+            f"the video has to be a file {' or '.join(SUFFIXES)}, received {path!r}"
+        )
+    check_packages("imageio", "imageio_ffmpeg")
+    check_writable(*os.path.split(os.path.abspath(os.path.expanduser(path))))
+
+
+class TerminalFrame(gym.Wrapper):
+    """Adds a frame of an episode's last state to info, as a VecEnv resets at once."""
+
+    stateless = True  # for checkpoints
+
+    def step(self, action):
+        obs, reward, terminated, truncated, info = self.env.step(action)
+        if terminated or truncated:
+            info = {**info, "terminal_frame": self.env.render()}
+        return obs, reward, terminated, truncated, info
+
+
+def check_packages(*names) -> None:
+    """Raises MissingDependency unless packages for videos are installed."""
+    for name in names:
+        if importlib.util.find_spec(name) is None:
+            raise MissingDependency(
+                f"videos need {name}, which is not installed: "
+                f"{install_command('video')}"
+            )
+
+
+def encode_gif(frames, frames_per_second) -> bytes:
+    """Returns frames [height, width, 3] as a GIF that loops forever."""
+    from imageio import v3  # Only here, because training needs no videos.
+
+    duration = 1000 / frames_per_second  # milliseconds
+    return v3.imwrite("<bytes>", frames, extension=".gif", duration=duration, loop=0)
+
+
+def shrink(frame, max_pixels) -> np.ndarray:
+    """Returns a frame [height, width, 3], shrunk to at most ``max_pixels`` per side."""
+    import cv2  # Only here, because training needs no videos.
+
+    factor = min(1.0, max_pixels / max(frame.shape))
+    return cv2.resize(frame, None, fx=factor, fy=factor, interpolation=cv2.INTER_AREA)
+
+
+class Video:
+    """A video file, .mp4 (H.264) or .gif.
+
+    Args:
+        path: of the file; missing folders are created.
+        fps: frames per second.
+    """
+
+    def __init__(self, path, fps):
+        check_video(path)
+        # Only here, because training needs no videos.
+        from imageio import v2
+
+        path = os.path.abspath(os.path.expanduser(path))
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        if path.endswith(".gif"):
+            self.writer = v2.get_writer(path, mode="I", duration=1000 / fps, loop=0)
+        else:
+            # Players accept H.264 only with even heights and widths.
+            self.writer = v2.get_writer(path, fps=fps, macro_block_size=2)
+
+    def add(self, frame) -> None:
+        """Adds a frame [height, width, 3]."""
+        factor = -(-MIN_HEIGHT // len(frame))
+        self.writer.append_data(np.kron(frame, np.ones((factor, factor, 1), np.uint8)))
+
+    def close(self) -> None:
+        self.writer.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc_info):
+        self.close()

@@ -1,0 +1,262 @@
+"""The update of every algorithm: losses and optimisers in one compiled call."""
+
+import itertools
+import math
+import zlib
+from collections.abc import Callable
+from typing import NamedTuple
+
+import keras
+import numpy as np
+from keras import ops
+
+from baselines.common import backend
+from baselines.common.base import mpi
+from baselines.common.base.errors import DivergedError, UserTypeError, shown
+from baselines.common.base.timing import timed
+
+CHECK_INTERVAL = 100  # calls, or slices of a scan, between comparisons of the ranks
+
+
+class Step(NamedTuple):
+    """One step of an optimiser."""
+
+    loss: Callable  # function of the batch that returns (loss, metrics)
+    optimizer: keras.optimizers.Optimizer
+    variables: list  # what is trained
+
+
+def make_update(*steps, variables=(), after=None, scan=False):
+    """Returns ``update(learning_rate, *batch) -> metrics``.
+
+    It makes the steps in order, each with the weights that the previous one left, and
+    returns the metrics of all steps. This is one compiled call. ``learning_rate`` is
+    set on every optimiser; None leaves each its own.
+
+    With several MPI ranks, each step is two calls, between which its gradients are
+    averaged over the ranks, so that the optimiser clips the norm of the average. Every
+    rank starts from the variables of rank 0; ``update`` raises RuntimeError if they
+    differ later. It raises DivergedError if a metric is not finite. (A gradient that is
+    not finite is found by the next update's loss, or by ``Model.get_state``.)
+
+    Args:
+        steps: each a ``Step``. Two may share an optimiser if they train the same.
+        variables: all that the losses read and ``after`` writes, trained or not.
+        after: function without arguments, called after the last step, which may move
+            variables, see ``move_towards``.
+        scan: whether ``update`` is repeated for each slice of ``batch[0]`` [K, ...] (an
+            array or a nest of them), with the slice in its place. This is one compiled
+            call as well. Metrics then have a first axis K.
+    """
+    for step in steps:
+        if not step.optimizer.built:
+            step.optimizer.build(step.variables)
+    everything = list(variables)
+    for step in steps:
+        everything += [*step.variables, *step.optimizer.variables]
+    compute = [
+        backend.value_and_grad(checked_loss(step.loss), step.variables)
+        for step in steps
+    ]
+
+    def apply(step, learning_rate, gradients):
+        if learning_rate is not None:
+            step.optimizer.learning_rate.assign(learning_rate)
+        step.optimizer.apply(gradients, step.variables)
+
+    def update(learning_rate, *batch):
+        metrics = {}
+        for step, loss_and_gradients in zip(steps, compute):
+            (_, its_metrics), gradients = loss_and_gradients(*batch)
+            apply(step, learning_rate, gradients)
+            metrics |= its_metrics
+        if after is not None:
+            after()
+        return metrics
+
+    def check(metrics):
+        return check_finite(metrics, steps[0].optimizer.iterations)
+
+    count_time = timed("updates")
+    if mpi.size > 1:
+        pairs = list(zip(steps, compute))
+        together = update_of_ranks(pairs, apply, everything, variables, after)
+        return count_time(scanned(together) if scan else together)
+    if scan:
+        compiled = backend.scan(
+            lambda x, rate, *batch: update(rate, x, *batch), everything
+        )
+        return count_time(
+            lambda rate, slices, *batch: check(compiled(slices, rate, *batch))
+        )
+    compiled = backend.compile(update, everything)
+    return count_time(lambda *arguments: check(compiled(*arguments)))
+
+
+def update_of_ranks(pairs, apply, everything, variables, after):
+    """Returns an update of several ranks, which all start with the weights of rank 0.
+
+    Args:
+        pairs: of a ``Step`` and its loss and gradients, see ``backend.value_and_grad``.
+        apply: function of a step, a learning rate and gradients.
+        everything: all variables.
+        variables, after: as in ``make_update``.
+    """
+    steps_of_ranks = [averaged(*pair, apply, everything) for pair in pairs]
+    compiled_after = backend.compile(after, everything) if after is not None else None
+    trained = trained_by(step for step, _ in pairs)
+    shared = list({id(v): v for v in (*variables, *trained)}.values())
+    broadcast(shared)
+    updates = itertools.count()
+
+    def update(learning_rate, *batch):
+        if next(updates) % CHECK_INTERVAL == 0:
+            check_equal(shared)
+        metrics = {}
+        for step_of_ranks in steps_of_ranks:
+            metrics |= step_of_ranks(learning_rate, *batch)
+        if compiled_after is not None:
+            compiled_after()
+        return check_finite(metrics, pairs[0][0].optimizer.iterations)
+
+    return update
+
+
+def scanned(update):
+    """Returns a function that calls ``update`` once for each slice of a batch."""
+
+    def update_with_slices(learning_rate, slices, *batch):
+        metrics = []
+        for k in range(len(keras.tree.flatten(slices)[0])):
+            one = keras.tree.map_structure(lambda x, k=k: x[k], slices)
+            metrics.append(update(learning_rate, one, *batch))
+        return keras.tree.map_structure(lambda *x: np.stack(x), *metrics)
+
+    return update_with_slices
+
+
+def checked_loss(loss):
+    """Returns a ``loss`` of a ``Step`` that checks what it returns.
+
+    It raises UserTypeError unless that is ``(loss, metrics)``, a scalar and a dict.
+    """
+
+    def compute(*batch):
+        result = loss(*batch)
+        name = getattr(loss, "__qualname__", type(loss).__name__)
+        if not (isinstance(result, tuple) and len(result) == 2):
+            raise UserTypeError(
+                f"the loss {name} has to return (loss, metrics), a scalar and a dict, "
+                f"returned {shown(result)}"
+            )
+        if shape := tuple(result[0].shape):
+            raise UserTypeError(
+                f"the loss {name} has to return a scalar, such as a mean over the "
+                f"batch, returned a tensor of shape {shape}"
+            )
+        return result
+
+    return compute
+
+
+def check_finite(metrics, iterations) -> dict:
+    """Returns metrics; raises DivergedError if one is not finite.
+
+    Args:
+        metrics: numbers or arrays by name.
+        iterations: optimiser steps so far, for the message.
+    """
+    for name, value in metrics.items():
+        wrong = np.asarray(value)
+        wrong = wrong[~np.isfinite(wrong)]
+        if wrong.size:
+            raise DivergedError(
+                f"{name} is {wrong[0]} after optimiser step {int(iterations)}; a "
+                "smaller learning rate may help"
+            )
+    return metrics
+
+
+def trained_by(steps) -> list:
+    """Returns the variables that the steps train."""
+    return [variable for step in steps for variable in step.variables]
+
+
+def averaged(step, loss_and_gradients, apply, everything):
+    """Returns a step of several ranks: compiled gradients, their mean, compiled apply.
+
+    Args:
+        step: a ``Step``.
+        loss_and_gradients: of its loss, see ``backend.value_and_grad``.
+        apply: function of a step, a learning rate and gradients.
+        everything: all variables.
+    """
+
+    def differentiate(*batch):
+        (_, metrics), gradients = loss_and_gradients(*batch)
+        return metrics, to_vector(gradients)
+
+    def apply_flat(learning_rate, gradients):
+        apply(step, learning_rate, from_vector(gradients, step.variables))
+
+    differentiate = backend.compile(differentiate, everything)
+    apply_flat = backend.compile(apply_flat, everything)
+
+    def step_of_ranks(learning_rate, *batch):
+        metrics, gradients = differentiate(*batch)
+        apply_flat(learning_rate, mpi.mean(gradients))
+        return metrics
+
+    return step_of_ranks
+
+
+def to_vector(tensors):
+    """Returns tensors as one vector."""
+    return ops.concatenate([ops.reshape(x, (-1,)) for x in tensors])
+
+
+def from_vector(vector, variables) -> list:
+    """Returns a vector's parts, in the shapes of variables."""
+    sizes = [math.prod(variable.shape) for variable in variables]
+    ends = np.cumsum(sizes)
+    return [
+        ops.reshape(vector[end - size : end], variable.shape)
+        for variable, size, end in zip(variables, sizes, ends)
+    ]
+
+
+def assign(variables, vector) -> None:
+    """Assigns the parts of a vector to variables, see ``from_vector``."""
+    for variable, value in zip(variables, from_vector(vector, variables)):
+        variable.assign(value)
+
+
+def move_towards(targets, sources, fraction) -> None:
+    """Moves variables by a fraction of their distance to others (Polyak averaging).
+
+    target += fraction (source - target); 1 makes them equal. Lillicrap et al. 2016
+    (DDPG), algorithm 1, where the fraction is τ.
+    """
+    for target, source in zip(targets, sources, strict=True):
+        target.assign(
+            source if fraction == 1 else target + fraction * (source - target)
+        )
+
+
+def broadcast(variables) -> None:
+    """Sets variables to their values on rank 0."""
+    if mpi.size > 1:
+        for variable in variables:
+            variable.assign(mpi.broadcast(np.asarray(variable)))
+
+
+def check_equal(variables) -> None:
+    """Raises RuntimeError if a variable is not the same on all ranks, bit for bit."""
+    sums = mpi.gather([zlib.crc32(np.asarray(v)) for v in variables])
+    for rank, found in enumerate(sums):
+        for variable, expected, crc in zip(variables, sums[0], found):
+            if crc != expected:
+                raise RuntimeError(
+                    f"the variables of the ranks differ: {variable.path} of rank "
+                    f"{rank} is not that of rank 0"
+                )
