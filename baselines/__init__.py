@@ -2,29 +2,15 @@
 
 import os
 import platform
-import signal
 import sys
 from typing import TYPE_CHECKING
 
 from baselines import moved
-from baselines.common.base.errors import MissingDependency
 from baselines.common.base.lazy import exports
 
 if TYPE_CHECKING:  # for completion in editors
     from baselines.common.run.loading import load as load
 
-# While a command is still being imported, no traceback is printed: neither if Ctrl-C
-# ends it nor if Python is not that of the virtual environment.
-if sys.argv[:1] == ["-m"] and "baselines" in {
-    word.partition(".")[0] for word in sys.orig_argv
-}:
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-    try:
-        from baselines.common.base import user_code  # noqa: F401
-    except MissingDependency as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(2)
 # Hides TensorFlow's messages about missing drivers; what fails still raises.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 # By default, TensorFlow uses oneDNN only where there is AVX512_VNNI or the like. It is

@@ -6,7 +6,7 @@ from typing import Annotated
 from baselines.common.arguments import cli
 from baselines.common.arguments import types as arg
 from baselines.common.run.evaluation import check_results, evaluate, summary
-from baselines.common.run.loading import find_env, load_given
+from baselines.common.run.loading import find_env, load
 
 
 def evaluate_run(
@@ -21,17 +21,13 @@ def evaluate_run(
     json: Annotated[
         bool, "whether to print one JSON object, with the return of each episode"
     ] = False,
-    alg: arg.ForeignAlgorithm = None,
-    env: arg.ForeignEnv = None,
-    network: arg.ForeignNetwork = None,
-    values: arg.ForeignValues = None,
-    **parts: str,
+    env: arg.PlayedEnv = None,
+    trust: arg.Trust = False,
 ):
     """Plays full episodes with a trained model and prints their raw scores."""
     check_results(episodes, "episodes")
-    trained_env = find_env(path, env)
-    code = dict(alg=alg, network=network, values=values, **parts)
-    model = load_given(path, **code, seed=seed, precision=precision)
+    trained_env = find_env(path, env, trust)
+    model = load(path, trust, seed=seed, precision=precision)
     with trained_env.make(min(num_env, episodes), seed) as vec_env:
         model.check_spaces(vec_env)
         results = evaluate(model, vec_env, episodes, deterministic)

@@ -14,7 +14,7 @@ from baselines.common.arguments import types as arg
 from baselines.common.base import mpi
 from baselines.common.base.errors import UserValueError
 from baselines.common.run.evaluation import play_steps
-from baselines.common.run.loading import find_env, load_given
+from baselines.common.run.loading import find_env, load
 from baselines.common.saving.video import Video, check_video
 from baselines.common.vec_env.vec_env import VecEnvWrapper
 
@@ -33,20 +33,16 @@ def play_run(
     ] = False,
     seed: arg.Seed = None,
     precision: arg.ActingPrecision = None,
-    alg: arg.ForeignAlgorithm = None,
-    env: arg.ForeignEnv = None,
-    network: arg.ForeignNetwork = None,
-    values: arg.ForeignValues = None,
-    **parts: str,
+    env: arg.PlayedEnv = None,
+    trust: arg.Trust = False,
 ):
     """Lets a trained model play, and prints the raw score of each episode."""
-    trained_env = find_env(path, env)
+    trained_env = find_env(path, env, trust)
     if video is None:
         check_can_play(trained_env.env_type)
     else:
         check_video(video)
-    code = dict(alg=alg, network=network, values=values, **parts)
-    model = load_given(path, **code, seed=seed, precision=precision)
+    model = load(path, trust, seed=seed, precision=precision)
     render_mode = "human" if video is None else "rgb_array"
     with trained_env.make(1, seed, render_mode) as vec_env:
         model.check_spaces(vec_env)

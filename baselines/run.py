@@ -7,40 +7,30 @@ plays. An algorithm is any ``<name>/<name>.py`` with a function ``learn``;
 
 import contextlib
 import os
+import secrets
 import shlex
 import sys
 
 from baselines import logger
 from baselines.common.arguments import cli
 from baselines.common.base import mpi
-from baselines.common.base.errors import (
-    FullDiskError,
-    UserError,
-    UserFileError,
-    one_line,
-    printable,
-)
-from baselines.common.base.signals import ignored_hangup, second_interrupt_ends
+from baselines.common.base.errors import UserError, UserFileError
 from baselines.common.envs.make import build_env
 from baselines.common.envs.registry import find_env_type, find_spec
+from baselines.common.run.command_line import read_arguments
 from baselines.common.run.evaluation import seed_of_evaluation
 from baselines.common.run.loading import TrainedEnv, rendered
-from baselines.common.run.parsing import parse
-from baselines.common.saving.checkpoints import list_manifests
-from baselines.common.saving.config import (
-    CODE_OF_MODEL,
-    WRITTEN,
-    foreign_code,
-    launcher,
-    resume_command,
+from baselines.common.saving.config import read_config, resume_command, trust_flag
+from baselines.common.saving.log_folder import (
+    MODEL_FILE,
+    check_may_overwrite,
+    check_save_path,
+    check_unused,
 )
-from baselines.common.saving.log_folder import MODEL_FILE, checkpoint_steps
 from baselines.common.saving.video import check_packages
 from baselines.common.vec_env import WorkerError
 from baselines.common.vec_env.vec_video_recorder import VecFilm, VecVideoRecorder
-from baselines.common.views.run_folder import has_update_left
 from baselines.play import check_can_play, play
-from baselines.report import report_run
 
 
 def main(argv=None):
@@ -54,39 +44,18 @@ def main(argv=None):
 
     Raises:
         SystemExit: after one line on stderr, with status 2 for a mistake in ``argv``,
-            or 1 if the model was trained but part of the log could not be written.
+            or 1 if a file could not be written during training.
     """
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(cli.one_line_errors())
-        if argv is None:
-            stack.enter_context(second_interrupt_ends())
+    with cli.one_line_errors():
         mpi.connect()
-        model = run(sys.argv[1:] if argv is None else list(argv))
-        check_log()
+        arguments = read_arguments(sys.argv[1:] if argv is None else list(argv))
+        if arguments["play"]:
+            check_can_play(arguments["env_type"])
+        model = train(arguments)
+        if arguments["play"]:
+            with trained_env(arguments).make(1, render_mode="human") as env:
+                play(model, env)
         return model
-
-
-def run(argv):
-    """Trains, saves and plays as ``argv`` says, and returns the model."""
-    settings = parse(argv)
-    if settings.play:
-        check_can_play(settings.env_type)
-    model = train(settings)
-    if settings.play:
-        trained_env = TrainedEnv(settings.spec, settings.env_type, settings.gamestate)
-        with trained_env.make(1, settings.seed, render_mode="human") as env:
-            play(model, env)
-    return model
-
-
-def check_log() -> None:
-    """Ends the program with status 1 if part of the log could not be written."""
-    sentences = [line for lost in mpi.gather(logger.get_lost()) for line in lost]
-    if not sentences:
-        return
-    lost = list(dict.fromkeys(sentences))
-    more = f"; and {len(lost) - 3} more" if len(lost) > 3 else ""
-    mpi.end(1, f"error: the log is not complete: {'; '.join(lost[:3])}{more}")
 
 
 def get_env_type(args):
@@ -98,80 +67,92 @@ def get_env_type(args):
     return args.env_type or find_env_type(find_spec(args.env)), args.env
 
 
-def train(settings):
-    """Trains and saves a model according to ``Settings``, and returns it."""
+def trained_env(arguments) -> TrainedEnv:
+    """Returns the environment of a run, for evaluations and for playing."""
+    spec = find_spec(arguments["env"])
+    return TrainedEnv(spec, arguments["env_type"], arguments["gamestate"], {})
+
+
+def train(arguments):
+    """Trains and saves a model according to ``Arguments``, and returns it."""
+    # Only here, because it imports Keras.
+    from baselines.common.run.algorithm import train as train_model
+
+    if arguments["seed"] is None:
+        seed = mpi.broadcast(secrets.randbelow(2**31))
+        arguments = arguments.replace(seed=seed)
+    training, path = arguments["total_timesteps"] > 0, arguments["save_path"]
     with contextlib.ExitStack() as stack:
-        if settings.training:
-            config = settings.config
-            folder = settings.resume or settings.log_path
-            logger.configure(folder, config.get("log_formats"), config)
+        if training:
+            configure_log(arguments)
             stack.callback(logger.close)
-            stack.enter_context(ignored_hangup())
-        env = stack.enter_context(make_train_env(settings))
-        arguments = dict(settings.learn_arguments, env=env)
-        if settings.training and arguments.get("eval_interval"):
-            arguments["eval_env"] = stack.enter_context(make_eval_env(settings))
-        model = settings.learn(seed=settings.seed, resume=settings.resume, **arguments)
-        path = settings.save_path
-        if settings.training and path is not None and is_taken(path, settings):
-            path = settings.save_path = settings.config["arguments"]["save_path"] = None
-        if settings.training and path is None:
+        if path is not None and not arguments["resume"]:
+            check_save_path(path, logger.get_dir() if training else None)
+            if os.path.lexists(path) and not arguments["overwrite"]:
+                raise UserFileError(
+                    f"there is a file {path} already: give another --save_path, or "
+                    "replace it with --overwrite"
+                )
+        env = stack.enter_context(make_train_env(arguments, training))
+        if training and arguments["eval_interval"]:
+            eval_env = stack.enter_context(make_eval_env(arguments))
+            arguments = arguments.replace(eval_env=eval_env)
+        model = train_model(arguments, env)
+        if path is None and training:
             path = os.path.join(logger.get_dir(), MODEL_FILE)
         if path is not None:
             model.save(path)
-        if settings.training:
-            print_next_steps(settings, os.path.expanduser(path))
-    if settings.training:
-        write_report(logger.get_dir())
+        if training:
+            print_next_steps(path)
     return model
 
 
-def is_taken(path, settings) -> bool:
-    """Whether another program has written ``--save_path`` during training; warns."""
-    allowed = settings.overwrite or settings.resume is not None
-    if allowed or mpi.rank > 0 or not os.path.lexists(os.path.expanduser(path)):
-        return False
-    logger.warn(
-        f"the model is not saved to {path}, which another program has written since "
-        "training began, but to the log folder"
-    )
-    return True
+def configure_log(arguments) -> None:
+    """Configures the logger for a run; refuses a folder that has another one."""
+    folder, formats = arguments["resume"] or arguments["log_path"], None
+    if arguments["resume"]:
+        formats = read_config(folder)["log_formats"]
+    logger.configure(folder, formats)
+    if mpi.rank == 0 and not arguments["resume"]:
+        if arguments["overwrite"]:
+            check_may_overwrite(logger.get_dir(), arguments["load_path"])
+        else:
+            check_unused(logger.get_dir())
 
 
-def make_train_env(settings):
-    """Returns the VecEnv of a run, which records videos if the settings say so."""
+def make_train_env(arguments, training):
+    """Returns the VecEnv of a run, which records videos if the arguments say so."""
     # Of the environments of rank 0 alone, as all ranks have the same folder.
-    filmed = settings.training and settings.save_video_interval and mpi.rank == 0
+    filmed = training and arguments["save_video_interval"] and mpi.rank == 0
     if filmed:
         check_packages("imageio", "imageio_ffmpeg")
+    env_type, num_env = arguments["env_type"], arguments["num_env"]
+    names = "reward_scale", "normalize_rewards", "gamestate"
+    names += "on_worker_failure", "worker_timeout"
     env = build_env(
-        settings.spec,
-        settings.env_type,
-        num_env=settings.num_env,
-        seed=settings.seed,
-        reward_scale=settings.reward_scale,
-        normalize_rewards=settings.normalize_rewards,
-        gamestate=settings.gamestate,
-        log_dir=logger.get_dir() if settings.training else None,
-        on_worker_failure=settings.on_worker_failure,
-        worker_timeout=settings.worker_timeout,
-        **rendered(settings.num_env, "rgb_array", settings.env_type) if filmed else {},
+        find_spec(arguments["env"]),
+        env_type,
+        num_env=num_env,
+        seed=arguments["seed"],
+        log_dir=logger.get_dir() if training else None,
+        **{name: arguments[name] for name in names},
+        **rendered(num_env, "rgb_array" if filmed else None, env_type),
     )
     if not filmed:
         return env
     return VecVideoRecorder(
         env,
         os.path.join(logger.get_dir(), "videos"),
-        lambda step: step % settings.save_video_interval == 0,
-        settings.save_video_length,
+        lambda step: step % arguments["save_video_interval"] == 0,
+        arguments["save_video_length"],
     )
 
 
-def make_eval_env(settings):
+def make_eval_env(arguments):
     """Returns the VecEnv of evaluations in training, filmed if the log takes videos."""
-    env = TrainedEnv(settings.spec, settings.env_type, settings.gamestate)
-    num_env = min(settings.num_env, settings.learn_arguments["eval_episodes"])
-    seed = seed_of_evaluation(settings.seed)
+    env = trained_env(arguments)
+    num_env = min(arguments["num_env"], arguments["eval_episodes"])
+    seed = seed_of_evaluation(arguments["seed"])
     if logger.takes_videos():
         try:
             filmed = VecFilm(env.make(num_env, seed, "rgb_array"), env.steps_per_second)
@@ -184,61 +165,19 @@ def make_eval_env(settings):
     return env.make(num_env, seed)
 
 
-def write_report(folder) -> None:
-    """Writes the ``report.html`` of a run, if that is possible."""
-    if mpi.rank > 0:
+def print_next_steps(model_path) -> None:
+    """Prints where the files are, and the commands that continue."""
+    folder = logger.get_dir()
+    config = read_config(folder) if mpi.rank == 0 else None
+    if config is None:
         return
-    try:
-        report_run(folder)
-    except FullDiskError:
-        raise
-    except UserFileError as error:
-        logger.lose(error)
-    except UserError as error:
-        print(f"no report was written: {one_line(error)}")
-
-
-def print_next_steps(settings, model_path) -> None:
-    """Prints where the files are, and those commands to continue that can work."""
+    place = shlex.join([folder, *trust_flag(config)])
     python = shlex.quote(sys.executable)
-    own = foreign_code(settings.config, CODE_OF_MODEL)
-    place = [logger.get_dir(), *own]
-    usual = settings.gamestate is None
-    usual &= settings.env_type == find_env_type(settings.spec)
-    if settings.save_path is not None and usual:
-        place = [model_path, *dict.fromkeys([f"--env={settings.env}", *own])]
-    place = shlex.join(place)
-    resume = resume_command(logger.get_dir(), settings.config)
-    command = command_of_model(settings.config["command"], model_path)
-    lines = [f"Log files: {logger.get_dir()}", f"Model: {model_path}"]
-    manifests = list_manifests(os.path.join(logger.get_dir(), "checkpoints"))
-    done = checkpoint_steps(manifests[-1]) if manifests else 0
-    # If it was ended by stop_at, it would end again at once.
-    if manifests and not has_update_left(logger.get_config(), done):
-        steps = 2 * settings.num_timesteps
-        lines.append(f"Train longer: {resume} --num_timesteps={steps}")
-    command = f"{launcher()}{command}"
-    if os.environ.get("OPENAI_LOGDIR"):  # There is a run already.
-        command = f"OPENAI_LOGDIR= {command}"
-    lines.append(f"Start again from this model: {command}")
-    if os.path.isfile(os.path.join(logger.get_dir(), "config.json")):
-        lines.append(f"Evaluate: {python} -m baselines.evaluate {place}")
-        lines.append(f"Play: {python} -m baselines.play {place}")
-    logger.log("\n".join(map(printable, lines)))
-
-
-def command_of_model(command, model_path) -> str:
-    """Returns a run's command, with the model to load but without its other paths."""
-    left_out = ["--load_path", "--log_path", "--overwrite", "--play"]
-    left_out += [f"--{name}" for name in WRITTEN]
-    kept, previous = [], ""
-    for word in shlex.split(command):
-        is_value = not word.startswith("--") and previous in left_out
-        if not is_value and word.split("=")[0] not in left_out:
-            kept.append(word)
-        previous = word
-    # The interpreter that has this package; "python" may be another one.
-    return shlex.join([sys.executable, *kept[1:], f"--load_path={model_path}"])
+    logger.log(f"Log files: {folder}")
+    logger.log(f"Model: {model_path}")
+    logger.log(f"Train longer: {resume_command(folder, config)} --num_timesteps=N")
+    logger.log(f"Evaluate: {python} -m baselines.evaluate {place}")
+    logger.log(f"Play: {python} -m baselines.play {place}")
 
 
 if __name__ == "__main__":

@@ -40,7 +40,7 @@ RUNS = {
     "ppo2_pong": f"--alg=ppo2 {PONG} --num_env=4 --nsteps=32 --num_timesteps=1024",
     "ppo2_cartpole": f"--alg=ppo2 {CARTPOLE} --num_timesteps=8000 "
     "--eval_interval=4000 --eval_episodes=3",
-    "ppo2_lstm": f"--alg=ppo2 {CARTPOLE} --network=cnn_lstm --network=lstm "
+    "ppo2_lstm": f"--alg=ppo2 {CARTPOLE} --network=lstm "
     "--value_network=shared --num_timesteps=4000",
     "ppo2_halfcheetah": "--alg=ppo2 --env=HalfCheetah-v4 --num_timesteps=6144 "
     "--checkpoint_interval=2048",

@@ -11,7 +11,7 @@ from baselines.common.base.errors import UserFileError
 from baselines.common.base.machine import array_bytes, check_memory
 from baselines.common.envs.spaces import clip_actions
 from baselines.common.run.evaluation import check_results, evaluate, summary
-from baselines.common.run.loading import find_env, load_given
+from baselines.common.run.loading import find_env, load
 from baselines.common.saving.files import check_writable
 from baselines.common.vec_env.vec_env import VecEnvWrapper
 from baselines.gail.expert import Expert, write_expert
@@ -29,15 +29,12 @@ def record(
         bool, "whether to act deterministically: take the most likely or best actions"
     ] = False,
     seed: arg.Seed = None,
-    alg: arg.ForeignAlgorithm = None,
-    env: arg.ForeignEnv = None,
-    network: arg.ForeignNetwork = None,
-    values: arg.ForeignValues = None,
-    **parts: str,
+    env: arg.PlayedEnv = None,
+    trust: arg.Trust = False,
 ):
     """Plays full episodes with a trained model and writes them as expert data."""
     check_results(episodes, "episodes")
-    trained_env = find_env(path, env)
+    trained_env = find_env(path, env, trust)
     place = os.path.abspath(os.path.expanduser(path))
     output = output or f"{place.removesuffix('.safetensors')}.npz"
     output = os.path.abspath(os.path.expanduser(output))
@@ -46,8 +43,7 @@ def record(
             f"there is a file {output} already; remove it, or give another --output"
         )
     check_writable(*os.path.split(output))
-    code = dict(alg=alg, network=network, values=values, **parts)
-    model = load_given(path, **code, seed=seed)
+    model = load(path, trust, seed=seed)
     with RecordingVecEnv(trained_env.make(1, seed)) as vec_env:
         model.check_spaces(vec_env)
         results = evaluate(model, vec_env, episodes, deterministic)

@@ -1,19 +1,11 @@
 """Finds algorithms by name: any ``<name>/<name>.py`` with a function ``learn``."""
 
-import importlib
 import importlib.util
 import os
-from functools import partial
 
 import baselines
-from baselines.common.base.errors import (
-    MissingDependency,
-    UserTypeError,
-    UserValueError,
-    suggest,
-)
-from baselines.common.base.lazy import import_quietly
-from baselines.common.base.user_code import find_source, import_named, told_in_one_line
+from baselines.common.base.errors import UserTypeError, UserValueError, suggest
+from baselines.common.base.lazy import import_module, import_quietly
 
 
 def list_algorithms() -> list:
@@ -34,26 +26,18 @@ def find_algorithm(alg) -> str:
     """
     package = alg if "." in alg else f"baselines.{alg}"
     module = f"{package}.{package.rpartition('.')[2]}"
-    spec = found = None
-    with told_in_one_line(f"algorithm {alg!r}", partial(find_source, package)):
-        try:  # This imports the parents' __init__.
-            if not alg.startswith("."):
-                spec = importlib.util.find_spec(package)
-            if spec and spec.submodule_search_locations:
-                found = importlib.util.find_spec(module)
-        except ModuleNotFoundError as error:
-            if not f"{module}.".startswith(f"{error.name}."):
-                raise MissingDependency(f"algorithm {alg!r}: {error}") from None
+    try:
+        found = importlib.util.find_spec(module)  # This imports the parents.
+    except ModuleNotFoundError as error:
+        if error.name and not f"{module}.".startswith(f"{error.name}."):
+            raise
+        found = None
     if found is None:
         known = list_algorithms()
-        parent = package.rpartition(".")[0]
-        if spec and "." in parent and alg == f"{parent}.{parent.rpartition('.')[2]}":
-            known.append(parent)  # of which it is the file
         raise UserValueError(
-            f"unknown algorithm {alg!r}{suggest(alg, known)} "
-            f"(known: {', '.join(list_algorithms())}; one of your own: my_pkg.my_alg, "
-            "whose file is my_pkg/my_alg/my_alg.py in the current folder or in one on "
-            "PYTHONPATH)"
+            f"unknown algorithm {alg!r}{suggest(alg, known)} (known: "
+            f"{', '.join(known)}; one of your own: my_pkg.my_alg, whose file is "
+            "my_pkg/my_alg/my_alg.py in the current folder or in one on PYTHONPATH)"
         )
     return module
 
@@ -67,23 +51,21 @@ def find_defaults(module, env_type) -> dict:
     name = f"{module.rpartition('.')[0]}.defaults"
     if importlib.util.find_spec(name) is None:
         learn = import_learn(module)
-        base = getattr(learn, "preset_of", None)
+        base = learn.preset_of
         if base is None or base.declared.keys() != learn.declared.keys():
             return {}
-        found = find_defaults(base.__module__, env_type)
-        return {k: v for k, v in found.items() if k not in learn.settings}
-    return getattr(import_named(name, f"algorithm {module!r}"), env_type, dict)()
+        defaults = find_defaults(base.__module__, env_type)
+        return {k: v for k, v in defaults.items() if k not in learn.settings}
+    return getattr(import_module(name), env_type, dict)()
 
 
 def import_learn(module):
     """Returns the algorithm's ``learn``; imports Keras."""
     import_quietly("baselines.common.backend")
-    learn = getattr(import_named(module, f"algorithm {module!r}"), "learn", None)
-    if not callable(learn):
-        raise UserTypeError(f"the algorithm {module} has no function learn()")
+    learn = getattr(import_module(module), "learn", None)
     if not hasattr(learn, "declared"):
         raise UserTypeError(
-            f"learn() of {module} has to have the decorator @algorithm() of "
-            "baselines.common.run.algorithm"
+            f"{module} has to have a function learn() with the decorator @algorithm() "
+            "of baselines.common.run.algorithm"
         )
     return learn

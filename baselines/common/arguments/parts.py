@@ -10,14 +10,8 @@ import importlib
 import inspect
 from typing import NamedTuple
 
-from baselines.common.base.errors import (
-    UserError,
-    UserTypeError,
-    UserValueError,
-    first_line,
-    suggest_name,
-)
-from baselines.common.base.user_code import import_named
+from baselines.common.base.errors import UserTypeError, UserValueError, suggest
+from baselines.common.base.lazy import import_module
 
 
 class Part(NamedTuple):
@@ -51,43 +45,25 @@ class Part(NamedTuple):
         """Returns the function that ``value`` names, or ``value`` if it is one.
 
         Raises:
-            UserValueError: if there is no such name, or its module cannot be imported.
-            UserTypeError: if it is neither text nor callable.
+            UserValueError: if there is no such name or module.
+            UserTypeError: if it is neither text nor a function, but such as a layer
+                that is built already.
         """
-        if callable(value):
-            if not isinstance(value, type) and self.is_built(value):
-                raise UserTypeError(
-                    f"{self.kind} has to be a function that returns a new one at each "
-                    f"call, received one that is built already: {value!r:.200}"
-                )
+        if callable(value) and (isinstance(value, type) or self.missing(value)):
             return value
         if not isinstance(value, str):
             raise UserTypeError(
-                f"{self.kind} has to be a name, 'module:function' or a function, "
-                f"received {value!r}"
+                f"{self.kind} has to be a name, 'module:function' or a function that "
+                f"returns a new one at each call, received {value!r:.200}"
             )
         module, colon, name = value.rpartition(":")
-        if not colon:
-            known = self.known()
-            if value in known:
-                return known[value]
+        functions = vars(import_module(module)) if colon else self.known()
+        if name not in functions:
             raise UserValueError(
-                f"unknown {self.kind} {value!r}{suggest_name(value, known)} (known: "
-                f"{', '.join(known)}; one of your own: module:function)"
+                f"unknown {self.kind} {value!r}{suggest(name, functions)} (known: "
+                f"{', '.join(self.known())}; one of your own: module:function)"
             )
-        home = import_named(module, f"{self.kind} {value!r}")
-        if not hasattr(home, name):
-            raise UserValueError(
-                f"{self.kind} {value!r}: the module {module!r} has no {name!r}"
-            )
-        found = getattr(home, name)
-        if not callable(found):
-            raise UserTypeError(f"{self.kind} {value!r} is not a function but {found}")
-        return found
-
-    def is_built(self, value) -> bool:
-        """Whether a value is what the functions return, instead of a function."""
-        return bool(self.attributes) and not self.missing(value)
+        return functions[name]
 
     def missing(self, built) -> list:
         """Returns those of ``attributes`` that an object lacks."""
@@ -117,16 +93,9 @@ class Builder:
     def __repr__(self):
         return repr(self.value)
 
-    def __call__(self, *given):
-        try:
-            with self.context():
-                built = self.build(*given)
-        except UserError:
-            raise
-        except Exception as error:
-            raise UserValueError(
-                f"the {self.part.kind} {self} cannot be built: {first_line(error)}"
-            ) from error
+    def __call__(self, *positional):
+        with self.context():
+            built = self.build(*positional)
         for names in self.part.missing(built):
             raise UserTypeError(
                 f"the {self.part.kind} {self} has to return an object with {names}, "

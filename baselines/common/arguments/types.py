@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from annotated_types import Ge, Gt, Interval, MaxLen
 
 from baselines.common.arguments.parts import Part
-from baselines.common.arguments.schedules import SCHEDULES, check_schedule
+from baselines.common.arguments.schedules import check_schedule
 from baselines.common.data.action_noise import check_noise
 
 
@@ -69,7 +69,9 @@ Schedule = Annotated[
     "a number, text such as linear:2.5e-4 (schedule and initial value), or in Python a "
     "function of the fraction of training that is done",
 ]
-ScheduleOfNumbers = Literal[tuple(SCHEDULES)]
+ScheduleOfNumbers = Literal[
+    "constant", "linear", "middle_drop", "double_linear_con", "double_middle_drop"
+]
 
 # Shared by algorithms.
 Path = str | os.PathLike  # in Python; text on the command line
@@ -149,7 +151,7 @@ Callback = Annotated[
 ]
 
 
-def run_arguments(
+def shared_arguments(
     checkpoint_interval: Annotated[
         CountOrZero,
         MayChange,
@@ -210,20 +212,12 @@ def run_arguments(
     """Declares arguments that every ``learn()`` takes and only ``Run`` uses."""
 
 
-# Shared by commands that load a trained model. The user's own code is not imported just
-# because a file names it, but only if the command line names it as well.
-ForeignAlgorithm = Annotated[
-    str | None, "algorithm of your own that trained it, my_pkg.my_alg"
-]
-ForeignEnv = Annotated[
-    str | None,
-    "environment to play in (default: the run's; module:EnvId has to be given)",
-]
-ForeignNetwork = Annotated[
-    str | None, "network of your own that it was trained with, module:function"
-]
-ForeignValues = Annotated[
-    str | None, "values of your own that it was trained with, module:function"
+# Shared by commands that load a trained model.
+PlayedEnv = Annotated[str | None, "environment to play in (default: the run's)"]
+Trust = Annotated[
+    bool,
+    "whether to import code outside this package that the run's files name, and to "
+    "write files outside its folder that they name",
 ]
 ActingPrecision = Annotated[
     Literal["float32", "bfloat16", "auto"] | None,

@@ -5,7 +5,7 @@ import os
 import sys
 import tempfile
 
-from baselines.common.base.errors import UserError
+from baselines.common.base.errors import UserError, UserValueError
 
 
 def exports(package, **modules):
@@ -42,6 +42,23 @@ def learn_of(package, *others):
         return get(name)
 
     return __getattr__, list_names
+
+
+def import_module(name):
+    """Returns a module that a user named.
+
+    Raises:
+        UserValueError: if there is no such module.
+    """
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if f"{name}.".startswith(f"{error.name}."):
+            raise UserValueError(
+                f"there is no module {error.name!r} in the current folder or on "
+                "PYTHONPATH"
+            ) from None
+        raise
 
 
 def import_quietly(module):

@@ -322,7 +322,7 @@ class BestWeights:
         self.path = folder and os.path.join(os.path.expanduser(folder), BEST_FILE)
         if folder is not None:
             check_writable(os.path.dirname(os.path.abspath(self.path)))
-            replaces = run.resume is not None or run.arguments.given["overwrite"]
+            replaces = run.resume is not None or run.arguments["overwrite"]
             if os.path.lexists(self.path) and not replaces:
                 raise UserFileError(
                     f"checkpoint_path has the best model of another run, {self.path}: "

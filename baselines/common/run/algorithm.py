@@ -10,20 +10,19 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 from gymnasium import spaces
 
 from baselines import logger
-from baselines.common.arguments.checked import check_arguments
-from baselines.common.arguments.declarations import (
+from baselines.common.arguments.arguments import gather
+from baselines.common.arguments.declaration import (
     Argument,
     declared_arguments,
     describe_arguments,
 )
 from baselines.common.arguments.parts import Builder
-from baselines.common.arguments.types import NETWORK, run_arguments
+from baselines.common.arguments.types import NETWORK, shared_arguments
 from baselines.common.backend.precision import choose_precision, computing_in
 from baselines.common.base.errors import UserTypeError
 from baselines.common.run.run import Run
-from baselines.common.run.settings import OWN
-from baselines.common.saving.checkpoints import find_run_folder, name_newest
-from baselines.common.saving.config import check_formats, read_config
+from baselines.common.saving.checkpoints import find_run_folder
+from baselines.common.saving.config import read_config
 
 BY_POSITION = "env", "network"  # All other arguments are keywords.
 ACTIONS = spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary, spaces.Box
@@ -51,7 +50,7 @@ def algorithm(
     """Returns a decorator that makes a function the ``learn()`` of an algorithm.
 
     The function is written as ``def learn(run, *, env: Env, network: Network, ...)``,
-    with arguments annotated as described in ``arguments.py``. Callers leave out
+    with arguments annotated as described in ``types.py``. Callers leave out
     ``run``, and may give ``env`` and ``network`` by position. The function receives
 
         run         a new ``Run``
@@ -61,7 +60,7 @@ def algorithm(
                     has the part's own arguments from the caller's keywords
 
     and all other arguments as given, after checking them. Callers can also give the
-    ``run_arguments`` of ``arguments.py``, which ``Run`` handles. ``help(learn)``
+    ``shared_arguments`` of ``types.py``, which ``Run`` handles. ``help(learn)``
     describes all arguments.
 
     Args:
@@ -72,45 +71,19 @@ def algorithm(
     """
 
     def decorate(fn):
-        def train(module, given, preset):
-            arguments = check_arguments(learn, given, preset)
-            # Resolves auto before it is stored: a run is not resumed in another one.
-            precision = choose_precision(arguments.given["precision"])
-            arguments.given["precision"] = precision
-            with logging_to(arguments.given["resume"]):
-                run = Run(learn, arguments, module)
-                values = {**arguments.values, "env": run.env, "seed": run.seed}
-                for value in values.values():
-                    if isinstance(value, Builder) and value.part == NETWORK:
-                        value.context = functools.partial(computing_in, precision)
-                model = fn(run, **{name: values[name] for name in own})
-            if model is None:
-                raise UserTypeError(
-                    f"learn() of {module} has to return its model; "
-                    f"{name_newest(run.checkpoint_folder)}"
-                )
-            return model
-
-        @functools.wraps(fn)
-        def learn(*positional, **keywords):
-            return train(learn.__module__, by_name(positional, keywords), {})
-
-        learn.train = train  # for presets, which are other modules
-
-        learn.actions = tuple(actions)
-        learn.mpi = mpi
-        learn.preset_of = preset_of
-        learn.settings = {}
         first, *parameters = inspect.signature(fn, eval_str=True).parameters.values()
         if first.name != "run":
             raise UserTypeError(
                 f"the first argument of learn() of {fn.__module__} has to be run, "
                 f"received {first.name}"
             )
-        own = {parameter.name: Argument.of(parameter) for parameter in parameters}
-        shared = declared_arguments(run_arguments)
-        others = [x for name, x in shared.items() if name not in own]
-        return declare(learn, [*own.values(), *others])
+        own = [Argument(x.name, x.annotation, x.default) for x in parameters]
+        names = [argument.name for argument in own]
+        shared = declared_arguments(shared_arguments).values()
+        learn = make_learn(fn, [*own, *(x for x in shared if x.name not in names)])
+        learn.actions, learn.mpi, learn.preset_of = tuple(actions), mpi, preset_of
+        learn.settings, learn.names = {}, names
+        return learn
 
     return decorate
 
@@ -126,28 +99,59 @@ def preset(base: Learn[Own, Model], **settings) -> Learn[Own, Model]:
             settings[name] = f"{value.__module__}:{value.__qualname__}"
             if "<" in value.__qualname__:
                 raise TypeError(f"{name} has to be a function of a module, or text")
-
-    def train(module, given, preset):
-        return base.train(module, given, settings | preset)
-
-    @functools.wraps(base)
-    def learn(*positional, **keywords):
-        return train(learn.__module__, by_name(positional, keywords), {})
-
+    arguments = [
+        Argument(name, x.annotation, settings.get(name, x.default))
+        for name, x in base.declared.items()
+    ]
     changed = ", ".join(f"{name}={value!r}" for name, value in settings.items())
-    learn.__doc__ = f"Preset of {base.__module__}{changed and f' with {changed}'}."
+    doc = f"Preset of {base.__module__}{changed and f' with {changed}'}."
+    learn = make_learn(base.__wrapped__, arguments, doc)
     # The module of the preset, so that its learn can be pickled.
     learn.__module__ = inspect.currentframe().f_back.f_globals["__name__"]
-    learn.train = train
-    learn.preset_of = base
-    learn.settings = base.settings | settings
-    return declare(
-        learn,
-        [
-            Argument(name, x.annotation, settings.get(name, x.default))
-            for name, x in base.declared.items()
-        ],
-    )
+    learn.actions, learn.mpi, learn.preset_of = base.actions, base.mpi, base
+    learn.settings, learn.names = base.settings | settings, base.names
+    return learn
+
+
+def make_learn(fn, arguments, doc=None):
+    """Returns the ``learn()`` that callers see.
+
+    Args:
+        fn: the function of the algorithm, which takes a ``Run`` first.
+        arguments: a list of ``Argument``.
+        doc: its docstring, without the arguments; None for that of ``fn``.
+    """
+
+    @functools.wraps(fn)
+    def learn(*positional, **keywords):
+        given = by_name(positional, keywords)
+        return train(gather(learn, {"preset": learn.settings, "given": given}))
+
+    learn.__doc__ = doc or inspect.getdoc(fn) or ""
+    return declare(learn, arguments)
+
+
+def train(arguments, env=None):
+    """Calls the function of an algorithm, and returns its model.
+
+    Args:
+        arguments: checked ``Arguments``.
+        env: the environment, if ``arguments`` has only its id.
+    """
+    learn = arguments.learn
+    # Resolves auto before it is stored: a run is not resumed in another one.
+    precision = choose_precision(arguments["precision"])
+    arguments = arguments.replace(precision=precision)
+    with logging_to(arguments["resume"]):
+        run = Run(learn, arguments, arguments["env"] if env is None else env)
+        values = arguments.for_learn() | {"env": run.env, "seed": run.seed}
+        for value in values.values():
+            if isinstance(value, Builder) and value.part == NETWORK:
+                value.context = functools.partial(computing_in, precision)
+        model = learn.__wrapped__(run, **{name: values[name] for name in learn.names})
+    if model is None:
+        raise UserTypeError(f"learn() of {learn.__module__} has to return its model")
+    return model
 
 
 @contextlib.contextmanager
@@ -166,8 +170,7 @@ def logging_to(resumed):
     folder, current = find_run_folder(resumed), logger.current
     configured = current.folder and os.path.realpath(current.folder)
     if configured != os.path.realpath(folder):
-        formats = read_config(folder, OWN)["log_formats"]
-        check_formats(folder, formats)
+        formats = read_config(folder)["log_formats"]
         with logger.scoped_configure(folder, formats):
             yield
         return
@@ -180,23 +183,17 @@ def by_name(positional, keywords) -> dict:
     """Returns the arguments of a call to ``learn()``, all by name.
 
     Raises:
-        UserTypeError: if more than ``env`` and ``network`` are given by position, if
-            an argument is given twice, or if the two are in the wrong order.
+        UserTypeError: if more than ``env`` and ``network`` are given by position, or if
+            an argument is given twice.
     """
-    given = dict(zip(BY_POSITION, positional))
-    if len(positional) > len(given):
+    if len(positional) > len(BY_POSITION):
         raise UserTypeError(
             "learn() takes env and network by position and all else by keyword, "
             f"received {len(positional)} by position"
         )
+    given = dict(zip(BY_POSITION, positional))
     for name in given.keys() & keywords.keys():
         raise UserTypeError(f"learn() received {name} by position and by keyword")
-    env, network = given.get("env"), given.get("network", "")
-    if isinstance(env, str) and not isinstance(network, str):
-        raise UserTypeError(
-            "learn() takes the environment first and the network second, received "
-            f"the text {env!r} first"
-        )
     return given | keywords
 
 
@@ -215,7 +212,7 @@ def declare(learn, arguments):
             x.name,
             kinds.get(x.name, inspect.Parameter.KEYWORD_ONLY),
             default=x.default,
-            annotation=x.plain_type,
+            annotation=x.type,
         )
         for x in sorted(arguments, key=lambda x: (*BY_POSITION, x.name).index(x.name))
     ]

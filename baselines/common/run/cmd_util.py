@@ -4,11 +4,11 @@ import argparse
 import os
 
 from baselines import logger
-from baselines.common.arguments import cli
-from baselines.common.arguments.declarations import REQUIRED
+from baselines.common.arguments.declaration import REQUIRED, Text
 from baselines.common.base.errors import UserValueError
 from baselines.common.envs import make
-from baselines.common.run.settings import OWN
+from baselines.common.run.command_line import BASIC
+from baselines.common.run.settings import NUM_TIMESTEPS, RUN_ARGUMENTS
 
 
 def make_vec_env(env_id, env_type, num_env, seed, **settings):
@@ -48,17 +48,20 @@ def common_arg_parser() -> argparse.ArgumentParser:
     Arguments that are not given have their default in ``baselines.run``, or None if
     they have none there. The script itself makes videos, with a ``VecVideoRecorder``.
     """
-    names = (
-        *("env", "env_type", "seed", "alg", "num_timesteps", "network", "gamestate"),
-        *("num_env", "reward_scale", "save_path", "log_path", "play"),
-        *("save_video_interval", "save_video_length"),
-    )
+    defaults = {"num_timesteps": NUM_TIMESTEPS, "num_env": None, "play": False}
+    names = ("env", "env_type", "seed", "alg", "network", "gamestate", "reward_scale")
+    names += ("save_path", "log_path", "save_video_interval", "save_video_length")
+    declared = {**RUN_ARGUMENTS, **BASIC}
     parser = argparse.ArgumentParser(allow_abbrev=False)
-    cli.add_arguments(parser, {name: OWN[name] for name in names})
-    defaults = {name: OWN[name].default for name in names}
-    parser.set_defaults(
-        **{k: None if v is REQUIRED else v for k, v in defaults.items()}
-    )
+    for name in (*names, *defaults):
+        default = defaults.get(name, declared[name].default)
+        parser.add_argument(
+            f"--{name}",
+            type=lambda text, name=name: declared[name].validate(Text(text)),
+            default=None if default is REQUIRED else default,
+            help=declared[name].meaning,
+            **{"nargs": "?", "const": True} if declared[name].type is bool else {},
+        )
     return parser
 
 

@@ -4,9 +4,11 @@ import os
 import signal
 import time
 
+import gymnasium as gym
 import numpy as np
 
 from baselines import logger
+from baselines.common.arguments.arguments import is_json
 from baselines.common.backend.seeding import make_seed
 from baselines.common.base import mpi
 from baselines.common.base.amounts import duration
@@ -19,10 +21,9 @@ from baselines.common.base.errors import (
 from baselines.common.base.signals import StopSignals, stop
 from baselines.common.base.timing import Clock, timed
 from baselines.common.data.episodes import EpisodeResults, count_due, count_updates
-from baselines.common.envs import as_vec_env
+from baselines.common.envs import as_vec_env, find_env_type
 from baselines.common.networks.model import check_separate
 from baselines.common.run.evaluation import make_evaluation
-from baselines.common.run.python_config import check_seed, config_of_call
 from baselines.common.run.run_warnings import find_warnings
 from baselines.common.run.sizes import check_sizes
 from baselines.common.run.status import begin_status
@@ -32,12 +33,16 @@ from baselines.common.saving.checkpoints import (
     find_run_folder,
     name_newest,
 )
-from baselines.common.saving.config import resume_command
+from baselines.common.saving.config import (
+    add_start,
+    make_config,
+    read_config,
+    resume_command,
+)
 from baselines.common.saving.files import check_writable
 from baselines.common.saving.log_folder import check_may_overwrite
 from baselines.common.updates.update import move_towards
 from baselines.common.vec_env.vec_env import is_resumable
-from baselines.common.views.run_folder import check_may_begin_again
 
 NOT_RESUMABLE = (
     "a run in these environments cannot be resumed: their VecEnv or a wrapper has no "
@@ -60,7 +65,7 @@ class Run:
     Args:
         learn: the function that was called.
         arguments: its ``Arguments``.
-        module: name of the module of the algorithm, or of its preset.
+        env: a VecEnv, a Gymnasium ``Env`` or a ``VectorEnv``.
 
     Attributes:
         env: the VecEnv.
@@ -75,11 +80,10 @@ class Run:
         reached_score: whether it does so because of ``stop_at``.
     """
 
-    def __init__(self, learn, arguments, module):
-        self.learn, self.module = learn, module
-        self.name = name = module.rpartition(".")[2]
-        self.arguments = arguments
-        given = arguments.given
+    def __init__(self, learn, arguments, env):
+        self.learn = learn
+        self.name = name = learn.__module__.rpartition(".")[2]
+        self.arguments = given = arguments
         self.total_timesteps = given["total_timesteps"]
         self.resume = given["resume"]
         self.on_update, self.load_path = given["on_update"], given["load_path"]
@@ -89,7 +93,7 @@ class Run:
                 "more environments"
             )
         self.seed = make_seed(given["seed"])
-        self.env = as_vec_env(given["env"], self.seed)
+        self.env = as_vec_env(env, self.seed)
         self.envs = [self.env]  # whose state is saved
         if not isinstance(self.env.action_space, learn.actions):
             kinds = " or ".join(kind.__name__ for kind in learn.actions)
@@ -148,7 +152,7 @@ class Run:
         self.num_updates = count_updates(self.total_timesteps, self.batch_size)
         model.arguments = self.arguments.for_model
         folder = logger.get_dir()
-        interval = self.arguments.given["checkpoint_interval"]
+        interval = self.arguments["checkpoint_interval"]
         self.checkpoint_interval = interval = interval if folder else 0
         description = model.description | self.arguments.fixed
         description["num_envs"] = self.env.num_envs
@@ -166,9 +170,6 @@ class Run:
         parts |= {"episodes": self.episodes, "clock": self.clock, "logger": logger}
         folder = folder and os.path.join(folder, "checkpoints")
         self.checkpoints = Checkpoints(folder, description, {"model": model, **parts})
-        config = logger.get_config()
-        if config and "settings" in config:  # of a command line, written from here on
-            config["update_size"] = self.batch_size
         try:
             (self.begin if self.resume is None else self.restore)()
         except BaseException:
@@ -191,39 +192,62 @@ class Run:
         self.clock.begin()
         if self.checkpoint_interval:
             check_writable(self.checkpoints.folder)
-        overwrite = self.arguments.given["overwrite"]
+        overwrite = self.arguments["overwrite"]
         if overwrite and logger.get_dir():
             check_may_overwrite(logger.get_dir(), self.load_path)
-        logger.current.begin_run(lambda: config_of_call(self), overwrite)
+        logger.current.begin_run(self.make_config, overwrite)
         mpi.wait()  # until rank 0 has removed the files of an earlier run
         if self.checkpoint_interval and not all(map(is_resumable, self.envs)):
             self.checkpoint_interval = 0
             logger.warn(f"no checkpoints are written: {NOT_RESUMABLE}")
+
+    def stored_arguments(self) -> dict:
+        """Returns the arguments that ``config.json`` has, as JSON values."""
+        alg = self.learn.__module__.rpartition(".")[0].removeprefix("baselines.")
+        made = {"alg": alg, "env": None, "num_env": self.env.num_envs}
+        if spec := getattr(self.env, "spec", None):  # of environments made in Python
+            made |= dict(env=spec.id, env_type=find_env_type(spec))
+        return made | self.arguments.stored | {"seed": self.seed}
+
+    def make_config(self) -> dict:
+        """Returns the content of ``config.json``."""
+        config = make_config(self.stored_arguments(), self.arguments.command)
+        spec = getattr(self.env, "spec", None)
+        kwargs = {} if spec is None else changed_kwargs(spec)
+        return config | {"env_kwargs": kwargs, "update_size": self.batch_size}
 
     def restore(self) -> None:
         """Continues a run and its log from the newest intact checkpoint."""
         if not all(map(is_resumable, self.envs)):
             raise UserTypeError(NOT_RESUMABLE)
         folder, total = find_run_folder(self.resume), self.total_timesteps
-        check_seed(folder, self.arguments.given["seed"])
         logger.current.continue_run()
         found = self.checkpoints.restore(folder, total)
         if found is None:
-            interval = self.arguments.given["checkpoint_interval"]
-            check_may_begin_again(folder, interval, self.batch_size)
+            if not self.arguments["checkpoint_interval"]:
+                raise UserValueError(
+                    f"cannot resume {folder}: it was run with checkpoint_interval=0"
+                )
             mpi.wait()  # until all ranks have looked
             self.clock.begin()
             logger.current.begin_again()
-            logger.current.describe(lambda: config_of_call(self))
+            logger.current.describe(self.make_config)
             mpi.wait()  # until rank 0 has removed the monitor files
             logger.log(f"{folder} has no checkpoint yet: starting from its beginning")
             return
         self.num_timesteps, old_total = found
         self.model.num_timesteps = self.num_timesteps
-        logger.current.describe(lambda: config_of_call(self, folder))
+        config = read_config(folder)
+        if self.arguments["seed"] not in (None, config["arguments"]["seed"]):
+            raise UserValueError(
+                f"cannot resume {folder}: its seed is {config['arguments']['seed']}, "
+                f"not {self.arguments['seed']}; leave seed out"
+            )
+        stored, command = self.stored_arguments(), self.arguments.command
+        logger.current.describe(lambda: add_start(config, stored, command))
         logger.log(f"resuming {folder} at {self.num_timesteps} of {total} agent steps")
         if self.is_last:
-            name = "--num_timesteps" if logger.get_config() else "total_timesteps"
+            name = "--num_timesteps" if self.arguments.command else "total_timesteps"
             logger.log(f"It is finished; a larger {name} trains it longer.")
         if total != old_total:
             logger.log(
@@ -259,7 +283,7 @@ class Run:
         elif folder and error is not None and can_continue(folder, error):
             number = 0 if isinstance(error, Exception) else self.signals.number
             name = signal.Signals(number).name if number else kind.__name__
-            resume = resume_command(logger.get_dir(), logger.get_config())
+            resume = resume_command(logger.get_dir(), self.make_config())
             logger.log(f"{name}: {name_newest(folder)}; continue with {resume}")
         if self.total_timesteps:
             logger.current.end_run()
@@ -371,7 +395,7 @@ class Run:
 
     def stop_at_score(self) -> None:
         """Ends training if the mean return has reached ``stop_at``."""
-        stop_at = self.arguments.given["stop_at"]
+        stop_at = self.arguments["stop_at"]
         score = None
         if self.evaluation is not None:
             score = self.evaluation.score_at(self.num_timesteps)
@@ -395,3 +419,21 @@ class Run:
         logger.logkvs(shared | self.row)
         logger.dumpkvs()
         self.row, self.has_row = None, True
+
+
+def changed_kwargs(spec) -> dict:
+    """Returns what an environment was made with, besides how it is registered.
+
+    It leaves out what JSON cannot hold, and how it is drawn.
+    """
+    registered = gym.registry.get(spec.id)
+    before = dict(registered.kwargs) if registered else {}
+    left_out = "render_mode", "obs_type", "use_restricted_actions", "frameskip"
+    kwargs = {
+        name: value
+        for name, value in spec.kwargs.items()
+        if name not in left_out and before.get(name) != value and is_json(value)
+    }
+    if registered and spec.max_episode_steps != registered.max_episode_steps:
+        kwargs["max_episode_steps"] = spec.max_episode_steps
+    return kwargs

@@ -39,14 +39,14 @@ def warnings_of_arguments(run):
             "the best model of evaluations is not kept, as there is no log folder: "
             "call logger.configure(FOLDER) first"
         )
-    bfloat16 = run.arguments.given["precision"] == "bfloat16"
+    bfloat16 = run.arguments["precision"] == "bfloat16"
     if bfloat16 and not precision.has_bfloat16():
         yield (
             "precision is bfloat16, which is slower than float32 here: neither a GPU "
             "nor a processor (with oneDNN) that computes in it was found"
         )
     for name, argument in run.arguments.declared.items():
-        value = run.arguments.given[name]
+        value = run.arguments[name]
         if check_schedule in argument.markers and callable(value) and value(0.0) == 0:
             yield (
                 f"{name} is 0 when training begins: its function gets the fraction of "
@@ -80,7 +80,7 @@ def warnings_of_spaces(run):
             "but networks take [height, width, channels]; move the axis with "
             "gymnasium.wrappers.TransformObservation"
         )
-    scaled = run.arguments.given.get("normalize_observations")
+    scaled = run.arguments.get("normalize_observations")
     if is_undivided(space) and not scaled:
         yield (
             "observations go from 0 to 255 and are not divided, as their shape "

@@ -27,7 +27,7 @@ def check_sizes(env, nsteps, arguments) -> None:
         nsteps: steps of each environment in an update.
         arguments: the ``Arguments`` of ``learn()``.
     """
-    if not arguments.given["total_timesteps"]:
+    if not arguments["total_timesteps"]:
         return  # Only a model is loaded.
     observation = array_bytes(env.observation_space.shape, env.observation_space.dtype)
     check_memory(
@@ -40,9 +40,9 @@ def check_sizes(env, nsteps, arguments) -> None:
     for marker in Batch, Batches:
         for name, argument in arguments.declared.items():
             if marker in argument.markers:
-                count = arguments.given[name] or 0
+                count = arguments[name] or 0
                 if marker is Batches:
-                    count *= arguments.given["batch_size"]
+                    count *= arguments["batch_size"]
                 # With the next observation of each.
                 size = count * (TRANSITION_BYTES + 2 * observation)
                 check_memory(f"a batch of {count:,} transitions", size, name)

@@ -1,0 +1,224 @@
+"""The command line of ``baselines.run``: read and checked before anything is built."""
+
+import argparse
+import contextlib
+import os
+from collections import ChainMap
+
+from baselines.common.arguments import cli
+from baselines.common.arguments import types as arg
+from baselines.common.arguments.arguments import Arguments, declare, gather
+from baselines.common.arguments.declaration import Argument, declared_arguments
+from baselines.common.arguments.discovery import (
+    find_algorithm,
+    find_defaults,
+    import_learn,
+    list_algorithms,
+)
+from baselines.common.arguments.parts import Part
+from baselines.common.base.errors import UserTypeError, UserValueError
+from baselines.common.envs.make import make_env
+from baselines.common.envs.registry import (
+    GAMES,
+    check_env_type,
+    find_env_type,
+    find_spec,
+)
+from baselines.common.envs.spaces import is_image
+from baselines.common.run.settings import NUM_TIMESTEPS, RUN_ARGUMENTS, VECTORS
+from baselines.common.saving.checkpoints import check_ranks, list_manifests
+from baselines.common.saving.config import (
+    check_trust,
+    foreign_code,
+    is_inside,
+    read_config,
+)
+
+NUM_TIMESTEPS_OF_LEARN = "total_timesteps"  # OpenAI Baselines has both names.
+NOT_FLAGS = {"eval_env", "callback", "on_update"}  # but only arguments in Python
+BASIC = {  # what every learn() takes
+    "seed": Argument("seed", arg.Seed, None),
+    "num_timesteps": Argument("num_timesteps", arg.Timesteps, NUM_TIMESTEPS),
+    "network": Argument("network", arg.Network, None),
+}
+
+
+def read_arguments(argv) -> Arguments:
+    """Returns the arguments of a run, of a new one or of one that is resumed.
+
+    Raises:
+        UserError: for a mistake.
+        SystemExit: after printing the help, if that is asked for.
+    """
+    argv = ["--help" if word == "-h" else word for word in argv]
+    words = cli.read_words(argv, flags=("help",))
+    if "num_timesteps" in words:
+        words[NUM_TIMESTEPS_OF_LEARN] = words.pop("num_timesteps")
+    if words.pop("help", None):
+        print_help(words)
+        raise SystemExit
+    arguments = (resumed_arguments if "resume" in words else new_arguments)(words)
+    arguments.command = argv
+    return arguments
+
+
+def new_arguments(words) -> Arguments:
+    """Returns the arguments of a new run.
+
+    They come from the signature of ``learn()``, from the algorithm's ``defaults.py``
+    for the kind of environment, and from the command line; each of these overrides the
+    one before.
+
+    Args:
+        words: as ``cli.read_words`` returns them.
+    """
+    for name in ("alg", "env"):
+        if name not in words:
+            raise UserValueError(f"--{name} is required; see --help")
+    module = find_algorithm(str(words["alg"]))
+    layers = defaults_for(module, words)
+    learn = import_learn(module)
+    layers |= {"preset": learn.settings, "given": words}
+    absolute_paths(learn, words)
+    return gather_run(learn, {name: layers[name] for name in LAYERS})
+
+
+LAYERS = "command", "preset", "defaults.py", "given"
+
+
+def gather_run(learn, layers) -> Arguments:
+    """Returns checked arguments of ``learn()`` and of the command line."""
+    for name in declared_arguments(learn).keys() & RUN_ARGUMENTS.keys() - {"env"}:
+        raise UserTypeError(
+            f"learn() of {learn.__module__} has an argument {name!r}, but --{name} is "
+            "an argument of baselines.run; rename it"
+        )
+    try:
+        return gather(learn, layers, RUN_ARGUMENTS)
+    except UserTypeError as error:
+        # In Python, an argument that does not exist is a TypeError.
+        raise UserValueError(str(error)) from None
+
+
+def defaults_for(module, words) -> dict:
+    """Returns the layers of defaults for the kind of environment.
+
+    Args:
+        module: of the algorithm.
+        words: as ``cli.read_words`` returns them.
+    """
+    spec = find_spec(str(words["env"]))
+    env_type = str(words.get("env_type") or find_env_type(spec))
+    check_env_type(env_type)
+    defaults = find_defaults(module, env_type)
+    defaults |= defaults.pop("env", {})
+    command = {"env_type": env_type, NUM_TIMESTEPS_OF_LEARN: NUM_TIMESTEPS}
+    if "network" not in defaults and "network" not in words:
+        command["network"] = default_network(spec, env_type, words.get("gamestate"))
+    return {"command": command, "defaults.py": defaults}
+
+
+def default_network(spec, env_type, gamestate=None) -> str:
+    """Returns the name of the default network for an environment's observations."""
+    if env_type in GAMES:
+        return "cnn"
+    if env_type in VECTORS:
+        return "mlp"
+    with contextlib.closing(make_env(spec, env_type, gamestate=gamestate)) as env:
+        return "cnn" if is_image(env.observation_space) else "mlp"
+
+
+def absolute_paths(learn, words) -> None:
+    """Makes paths absolute, as a run may be resumed from another folder."""
+    declared = declared_arguments(learn) | RUN_ARGUMENTS
+    for name in words.keys() & declared.keys():
+        argument = declared[name]
+        if argument.marker(arg.ReadPath) or argument.marker(arg.WrittenPath):
+            path = os.path.abspath(os.path.expanduser(words[name]))
+            words[name] = type(words[name])(path)
+
+
+def resumed_arguments(words) -> Arguments:
+    """Returns the arguments of a run that is resumed, from its ``config.json``.
+
+    Only what does not affect learning may be given besides: the length of the run,
+    paths, and what ``MayChange`` marks.
+
+    Args:
+        words: as ``cli.read_words`` returns them.
+    """
+    folder = str(words["resume"])
+    config = read_config(folder)
+    stored = config["arguments"]
+    if config["command"] is None:
+        raise UserValueError(
+            f"cannot resume {folder} here: it was started from Python, where its "
+            f"environment is made; call learn(..., resume={folder!r}) there"
+        )
+    trust = RUN_ARGUMENTS["trust"].validate(words.get("trust", False))
+    formats = config["log_formats"]
+    check_trust(folder, foreign_code(stored, log_formats=formats), trust)
+    learn = import_learn(find_algorithm(stored["alg"]))
+    absolute_paths(learn, words)
+    parts = [x.name for x in learn.declared.values() if x.marker(Part)]
+    check_trust(folder, foreign_code(stored, parts), trust)
+    arguments = gather_run(learn, {"config.json": stored, "given": words})
+    for name in words.keys() - {"resume", "trust"}:
+        argument = arguments.declared[name]
+        movable = arg.MayChange, arg.ReadPath, arg.WrittenPath
+        if name in FIXED_ON_RESUME or not any(map(argument.marker, movable)):
+            raise UserValueError(
+                f"--{name} cannot be given with --resume, which takes all settings "
+                f"from {folder}/config.json; --load_path={folder} starts a new run "
+                "from its weights"
+            )
+    for name, argument in arguments.declared.items():
+        path = arguments[name]
+        stored_path = argument.marker(arg.WrittenPath) and path and name not in words
+        if stored_path and not (trust or is_inside(path, folder)):
+            raise UserValueError(
+                f"{folder}/config.json says to write {name} to {path}, outside its "
+                f"folder: give --{name}, or --trust to allow that"
+            )
+    if not arguments[NUM_TIMESTEPS_OF_LEARN]:
+        raise UserValueError("--num_timesteps=0 trains nothing, so nothing is resumed")
+    check_ranks(folder, config["ranks"])
+    if list_manifests(os.path.join(os.path.expanduser(folder), "checkpoints")):
+        arguments = arguments.replace(load_path=None)  # older than the checkpoint
+    return arguments
+
+
+# Checkpoints hold the state of the environments of evaluations; a seed is used up.
+FIXED_ON_RESUME = {"seed", "eval_interval", "eval_episodes", "overwrite", "play"}
+
+
+def print_help(words) -> None:
+    """Prints the arguments, in as much detail as the other words allow."""
+    parser = argparse.ArgumentParser(
+        prog="python -m baselines.run",
+        description="Train an agent by reinforcement learning, save it, play it.",
+        epilog=f"algorithms: {', '.join(list_algorithms())}\n"
+        "--alg=ALG --help shows an algorithm's own arguments; with --env and "
+        "--network, also\ntheir defaults and the network's.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        add_help=False,
+    )
+    shared = declared_arguments(arg.shared_arguments)
+    shared = {k: x for k, x in shared.items() if k not in NOT_FLAGS}
+    general = {**RUN_ARGUMENTS, **BASIC, **shared}
+    defaults = {}
+    if "alg" in words:
+        module = find_algorithm(str(words["alg"]))
+        layers = defaults_for(module, words) if "env" in words else {}
+        learn = import_learn(module)
+        layers |= {"preset": learn.settings, "given": words}
+        layers = {name: dict(layers[name]) for name in LAYERS if name in layers}
+        declared, _ = declare(learn, layers, RUN_ARGUMENTS)
+        defaults = ChainMap(*reversed(layers.values()))
+    cli.add_arguments(parser, general, defaults)
+    if "alg" in words:
+        left_out = {*general, *NOT_FLAGS, NUM_TIMESTEPS_OF_LEARN}
+        group = parser.add_argument_group(f"arguments of {words['alg']}")
+        others = {k: x for k, x in declared.items() if k not in left_out}
+        cli.add_arguments(group, others, defaults)
+    parser.print_help()

@@ -1,0 +1,277 @@
+"""Command lines: settings by layers, mistakes in one line, code that is trusted."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import gymnasium as gym
+import pytest
+
+import baselines
+from baselines import __main__ as commands
+from baselines import evaluate, run
+from baselines.common.base.errors import UserError, UserTypeError
+from baselines.common.run import command_line
+from baselines.common.run.command_line import read_arguments
+
+CARTPOLE = ["--alg=a2c", "--env=CartPole-v1"]
+
+pytestmark = pytest.mark.usefixtures("empty_folder")
+
+
+def error_of(capfd, words, main=run.main):
+    """The one line that a wrong command line must give; nothing is written."""
+    before = sorted(os.listdir())
+    with pytest.raises(SystemExit) as stop:
+        main(words)
+    out, err = capfd.readouterr()
+    assert (stop.value.code, out) == (2, "")
+    assert err.startswith("error: ") and err.count("\n") == 1
+    assert sorted(os.listdir()) == before
+    return err
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        ("--env=CartPole-v1", "--alg"),
+        ("--alg=a2c", "--env"),
+        ("--alg=a2d --env=CartPole-v1", "'a2c'"),
+        ("--alg=a2c --env=CartPol-v1", "'CartPole-v1'"),
+        ("--alg=a2c --env=CartPole-v1 --network=mpl", "'mlp'"),
+        ("--alg=a2c --env=CartPole-v1 --network=nowhere:mlp", "'nowhere'"),
+        ("--alg=a2c --env=nowhere:CartPole-v1", "'nowhere'"),
+        ("--alg=a2c --env=CartPole-v1 --num_envs=2", "'num_env'"),
+        ("--alg=a2c --env=CartPole-v1 --learning_rate=2", "'lr'"),
+        ("--alg=a2c --env=CartPole-v1 --nsteps=0", "nsteps"),
+        ("--alg=a2c --env=CartPole-v1 --nsteps=few", "nsteps"),
+        ("--alg=a2c --env=CartPole-v1 --num_timesteps=-1", "total_timesteps"),
+        ("--alg=a2c --env=CartPole-v1 --precision=bfloat", "'bfloat16'"),
+        ("--alg=a2c --env=CartPole-v1 --normalize_rewards=2", "normalize_rewards"),
+        ("--alg=a2c --env=CartPole-v1 --num_layers=1.5", "num_layers"),
+        ("--alg=a2c --env=CartPole-v1 --nsteps=5 --nsteps=6", "twice"),
+        ("--alg=a2c --env=CartPole-v1 --log_path=", "no value"),
+        ("--alg=a2c --env=CartPole-v1 5", "'5'"),
+        ("--alg=a2c --env=CartPole-v1 --env_type=atary", "'atari'"),
+        ("--alg=a2c --env=CartPole-v1 --load_path=nowhere", "nowhere"),
+        ("--alg=sac --env=CartPole-v1", "Box"),
+        ("--resume=nowhere", "nowhere"),
+    ],
+)
+def test_a_mistake_is_one_line(capfd, words, hint):
+    assert hint in error_of(capfd, words.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        ("", "path"),
+        ("nowhere", "nowhere"),
+        ("nowhere --episodes=none", "episodes"),
+        ("nowhere --episode=3", "'--episodes'"),
+    ],
+)
+def test_a_mistake_of_another_command_is_one_line(capfd, words, hint):
+    assert hint in error_of(capfd, words.split(), evaluate.main)
+
+
+@pytest.mark.parametrize(
+    ("package", "env_id", "hint"),
+    [
+        ("ale_py", "PongNoFrameskip-v4", "pip install ale-py"),
+        ("stable_retro", "Airstriker-Genesis-v0", "[retro]"),
+        ("gymnasium_robotics", "FetchReach-v4", "[robotics]"),
+    ],
+)
+def test_a_missing_package_is_named(capfd, monkeypatch, package, env_id, hint):
+    monkeypatch.setitem(sys.modules, package, None)
+    others = {k: v for k, v in gym.registry.items() if k != env_id}
+    monkeypatch.setattr(gym, "registry", others)
+    assert hint in error_of(capfd, ["--alg=ppo2", f"--env={env_id}"])
+
+
+def test_play_without_a_display_explains_itself(capfd, monkeypatch):
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(sys, "platform", "linux")
+    assert "no display" in error_of(capfd, [*CARTPOLE, "--play"])
+
+
+def set_defaults(monkeypatch, **values):
+    """Replaces what a2c's defaults.py has for classic control."""
+    from baselines.a2c import defaults
+
+    monkeypatch.setattr(defaults, "classic_control", lambda: dict(values))
+
+
+def test_settings_win_in_order(monkeypatch):
+    set_defaults(monkeypatch, gamma=0.5, lr=0.1, env=dict(num_env=3))
+    arguments = read_arguments([*CARTPOLE, "--gamma=0.25"])
+    assert [arguments[x] for x in ("gamma", "lr", "nsteps")] == [0.25, 0.1, 5]
+    assert arguments["num_env"] == 3 and arguments["network"] == "mlp"
+    assert arguments["total_timesteps"] == 1_000_000
+    assert read_arguments([*CARTPOLE, "--num_env=2"])["num_env"] == 2
+
+
+def test_a_name_that_does_not_exist_in_defaults_is_refused(monkeypatch):
+    set_defaults(monkeypatch, gama=0.5)
+    with pytest.raises(UserError, match="defaults.py.*|'gamma'"):
+        read_arguments(CARTPOLE)
+
+
+def test_games_have_4_environments_and_a_cnn():
+    arguments = read_arguments(["--alg=a2c", "--env=PongNoFrameskip-v4"])
+    assert (arguments["num_env"], arguments["env_type"]) == (4, "atari")
+    assert arguments["network"] == "cnn"
+
+
+def test_no_environment_is_built_to_find_a_network_that_is_known(monkeypatch):
+    monkeypatch.setattr(command_line, "make_env", None)
+    assert read_arguments(CARTPOLE)["network"] == "mlp"
+    arguments = read_arguments(["--alg=sac", "--env=LunarLanderContinuous-v3"])
+    assert arguments["network"] == "mlp" and arguments["num_hidden"] == 256
+
+
+def write_module(path, text):
+    """Writes a module below the current folder, with its packages' __init__.py."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def test_preset_sets_arguments_of_its_parts_and_has_defaults(monkeypatch):
+    write_module(
+        "presets/my_c51/my_c51.py",
+        "from baselines.common.run.algorithm import preset\n"
+        "from baselines.common.networks.values import categorical\n"
+        "from baselines.dqn import dqn\n"
+        "learn = preset(dqn.learn, values=categorical, atoms=21, train_freq=2)\n",
+    )
+    monkeypatch.syspath_prepend(os.getcwd())
+    alg = "--alg=presets.my_c51"
+    arguments = read_arguments([alg, "--env=CartPole-v1", "--v_max=5"])
+    assert arguments["values"] == "baselines.common.networks.values:categorical"
+    assert (arguments["atoms"], arguments["v_max"]) == (21, 5.0)
+    # Without a defaults.py of its own it has dqn's, but for what it sets.
+    arguments = read_arguments([alg, "--env=PongNoFrameskip-v4"])
+    assert [arguments[x] for x in ("num_env", "lr", "train_freq")] == [8, 1e-4, 2]
+
+
+@pytest.mark.parametrize("name", ["num_env", "play"])
+def test_an_argument_of_the_command_is_not_one_of_learn(monkeypatch, name):
+    text = (Path(baselines.__file__).parent / "a2c" / "a2c.py").read_text()
+    line = "    network: arg.Network,\n"
+    fork = text.replace(line, f"{line}    {name}: int = 1,\n")
+    write_module(f"clash/{name}_alg/{name}_alg.py", fork)
+    monkeypatch.syspath_prepend(os.getcwd())
+    with pytest.raises(UserTypeError, match="rename it"):
+        read_arguments([f"--alg=clash.{name}_alg", "--env=CartPole-v1"])
+
+
+def test_help_shows_values_and_the_defaults_for_an_environment(capfd):
+    for words, expected, missing in (
+        (["--help"], "--log_path", "--lrschedule"),
+        (["--alg=a2c", "--help"], "--lrschedule", "--num_hidden"),
+        ([*CARTPOLE, "--help"], "--num_hidden", "--atoms"),
+    ):
+        with pytest.raises(SystemExit) as stop:
+            run.main(words)
+        text = capfd.readouterr().out
+        assert not stop.value.code and expected in text and missing not in text
+    with pytest.raises(SystemExit):
+        run.main(["--alg=a2c", "--env=PongNoFrameskip-v4", "--help"])
+    text = " ".join(capfd.readouterr().out.split())
+    assert "run in parallel" in text and "(default: 4)" in text
+    assert "(default: cnn)" in text and "linear, middle_drop" in text
+
+
+@pytest.mark.parametrize(
+    "words", ["--help", "--alg=a2d --env=CartPole-v1", "--alg=a2c --env=CartPole-v9"]
+)
+def test_light_answers_import_no_keras(words):
+    script = (
+        "import sys\n"
+        "from baselines.run import main\n"
+        f"try: main({words.split()!r})\n"
+        "except SystemExit: pass\n"
+        "assert not {'keras', 'tensorflow'} & set(sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)
+
+
+@pytest.fixture
+def own_code(monkeypatch):
+    """A fork of a2c, an environment and a network in the current folder."""
+    text = (Path(baselines.__file__).parent / "a2c" / "a2c.py").read_text()
+    write_module("my_pkg/my_alg/my_alg.py", text)
+    write_module(
+        "my_envs.py",
+        "import gymnasium as gym\n"
+        "from gymnasium.envs.classic_control import CartPoleEnv\n"
+        "class Mine(CartPoleEnv): pass\n"
+        "gym.register('Mine-v0', entry_point=Mine, max_episode_steps=7)\n",
+    )
+    write_module(
+        "my_networks.py",
+        "from baselines.common.models import mlp\n"
+        "def wide(units: int = 8):\n"
+        "    return mlp(num_hidden=units)\n",
+    )
+    monkeypatch.syspath_prepend(os.getcwd())
+    words = ["--alg=my_pkg.my_alg", "--env=my_envs:Mine-v0", "--units=9"]
+    return [*words, "--network=my_networks:wide", "--num_timesteps=200"]
+
+
+def test_code_that_a_file_names_is_imported_with_trust_only(capfd, own_code):
+    run.main([*own_code, "--num_env=2", "--log_path=log"])
+    lengths = [row.split(",")[1] for row in Path("log/0.1.monitor.csv").open()][2:]
+    assert max(map(int, lengths)) == 7
+    versions = json.loads(Path("log/config.json").read_text())["versions"]
+    assert versions["commit of my_pkg.my_alg"] is None  # It is in no repository.
+    capfd.readouterr()
+    longer = ["--resume=log", "--num_timesteps=400"]
+    assert "--trust" in error_of(capfd, longer)
+    assert "--trust" in error_of(capfd, ["log", "--episodes=1"], evaluate.main)
+    run.main([*longer, "--trust"])
+    evaluate.main(["log", "--episodes=1", "--trust"])
+    assert "Mine-v0: mean score" in capfd.readouterr().out
+    with pytest.raises(UserError, match="trust"):
+        baselines.load("log")
+    model = baselines.load("log", trust=True)
+    assert [v.shape[-1] for v in model.variables][:2] == [9, 9]
+
+
+def test_a_path_outside_the_folder_is_written_with_trust_only(capfd):
+    run.main([*CARTPOLE, "--num_timesteps=40", "--log_path=log", "--save_path=model"])
+    longer = ["--resume=log", "--num_timesteps=60"]
+    capfd.readouterr()
+    os.unlink("model")
+    assert "save_path" in error_of(capfd, longer)
+    run.main([*longer, "--trust"])
+    assert Path("model").is_file()
+
+
+def test_what_may_be_given_to_a_resumed_run(capfd):
+    run.main([*CARTPOLE, "--num_timesteps=40", "--log_path=log"])
+    capfd.readouterr()
+    assert "--lr" in error_of(capfd, ["--resume=log", "--lr=1"])
+    assert "--seed" in error_of(capfd, ["--resume=log", "--seed=1"])
+    run.main(["--resume=log", "--num_timesteps=60", "--log_interval=3"])
+    config = json.loads(Path("log/config.json").read_text())
+    assert config["arguments"]["log_interval"] == 3
+    assert config["arguments"]["total_timesteps"] == 60
+    assert len(config["resumed"]) == 1
+
+
+def test_commands_are_listed_and_found(capsys):
+    commands.main([])
+    out = capsys.readouterr().out
+    assert all(f"\n  {command} " in out for command in commands.COMMANDS)
+    commands.main(["--version"])
+    assert capsys.readouterr().out == f"baselines {baselines.__version__}\n"
+    with pytest.raises(SystemExit):
+        commands.main(["evalute"])
+    assert "'evaluate'" in capsys.readouterr().err
