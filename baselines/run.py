@@ -13,13 +13,7 @@ import sys
 from baselines import logger
 from baselines.common.arguments import cli
 from baselines.common.base import mpi
-from baselines.common.base.errors import (
-    FullDiskError,
-    UserError,
-    UserFileError,
-    one_line,
-    printable,
-)
+from baselines.common.base.errors import UserError, printable
 from baselines.common.base.signals import ignored_hangup, second_interrupt_ends
 from baselines.common.envs.make import build_env
 from baselines.common.envs.registry import find_env_type, find_spec
@@ -35,12 +29,11 @@ from baselines.common.saving.config import (
     resume_command,
 )
 from baselines.common.saving.log_folder import MODEL_FILE, checkpoint_steps
+from baselines.common.saving.progress import has_update_left
 from baselines.common.saving.video import check_packages
 from baselines.common.vec_env import WorkerError
 from baselines.common.vec_env.vec_video_recorder import VecFilm, VecVideoRecorder
-from baselines.common.views.run_folder import has_update_left
 from baselines.play import check_can_play, play
-from baselines.report import report_run
 
 
 def main(argv=None):
@@ -121,8 +114,6 @@ def train(settings):
             model.save(path)
         if settings.training:
             print_next_steps(settings, os.path.expanduser(path))
-    if settings.training:
-        write_report(logger.get_dir())
     return model
 
 
@@ -182,20 +173,6 @@ def make_eval_env(settings):
             reason = str(error).splitlines()[-1]
             print(f"warning: evaluations are not filmed: {reason}", file=sys.stderr)
     return env.make(num_env, seed)
-
-
-def write_report(folder) -> None:
-    """Writes the ``report.html`` of a run, if that is possible."""
-    if mpi.rank > 0:
-        return
-    try:
-        report_run(folder)
-    except FullDiskError:
-        raise
-    except UserFileError as error:
-        logger.lose(error)
-    except UserError as error:
-        print(f"no report was written: {one_line(error)}")
 
 
 def print_next_steps(settings, model_path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from baselines import evaluate, logger, play, report, run, runs
+from baselines import evaluate, logger, play, run, runs
 from baselines.common.base.errors import LONGEST, first_line, one_line
 
 RESUME = "--resume=log", "--num_timesteps=400"
@@ -16,8 +16,6 @@ COMMANDS = {
     "resume": lambda: run.main(RESUME),
     "evaluate": lambda: evaluate.main(["log", "--episodes=1"]),
     "play": lambda: play.main(["log", "--episodes=1", "--video=x.mp4"]),
-    "runs": lambda: runs.main(["log"]),
-    "report": lambda: report.main(["log"]),
 }
 WIDE = 10**18  # more than any memory has
 
@@ -125,11 +123,6 @@ def test_values_that_do_not_agree(kind, capsys):
     for command in "resume", "evaluate":
         error = error_of(capsys, command)
         assert "log/config.json is damaged: " in error
-    for command in "runs", "report":
-        try:
-            COMMANDS[command]()
-        except SystemExit as stop:
-            assert stop.code == 2
 
 
 def test_steps_of_an_update_that_are_no_number(capsys):

@@ -19,7 +19,6 @@ from baselines.a2c import learn
 from baselines.common.base.errors import UserFileError, UserValueError
 from baselines.common.envs import make_env, make_vec_env
 from baselines.common.saving import log_folder
-from baselines.common.views import page
 
 SHORT = "--alg=a2c --env=CartPole-v1 --num_timesteps=200 --num_env=1 --seed=0"
 
@@ -54,7 +53,6 @@ def contents(folder):
 def test_used_folder_is_refused_and_replaced_when_asked(capsys, monkeypatch):
     run.main([*SHORT.replace("num_env=1", "num_env=2").split(), "--log_path=log"])
     Path("log/notes.txt").write_text("mine")
-    Path("log/report.html").write_text(f"{page.START}of the run before")
     kept = contents("log")
     error = error_of(capsys, f"{SHORT} --log_path=log")
     assert "log has a run already (config.json, progress.csv, ...)" in error
@@ -68,7 +66,6 @@ def test_used_folder_is_refused_and_replaced_when_asked(capsys, monkeypatch):
     assert contents("log") == kept
     train("--log_path=log --overwrite")
     assert Path("log/notes.txt").read_text() == "mine"
-    assert not Path("log/report.html").exists()
     # The second environment's file was of the run before.
     assert [path.name for path in Path("log").glob("*.monitor.csv")] == [
         "0.0.monitor.csv"

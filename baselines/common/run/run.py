@@ -35,9 +35,9 @@ from baselines.common.saving.checkpoints import (
 from baselines.common.saving.config import resume_command
 from baselines.common.saving.files import check_writable
 from baselines.common.saving.log_folder import check_may_overwrite
+from baselines.common.saving.progress import check_may_restart
 from baselines.common.updates.update import move_towards
 from baselines.common.vec_env.vec_env import is_resumable
-from baselines.common.views.run_folder import check_may_begin_again
 
 NOT_RESUMABLE = (
     "a run in these environments cannot be resumed: their VecEnv or a wrapper has no "
@@ -210,7 +210,7 @@ class Run:
         found = self.checkpoints.restore(folder, total)
         if found is None:
             interval = self.arguments.given["checkpoint_interval"]
-            check_may_begin_again(folder, interval, self.batch_size)
+            check_may_restart(folder, interval, self.batch_size)
             mpi.wait()  # until all ranks have looked
             self.clock.begin()
             logger.current.begin_again()
