@@ -52,7 +52,7 @@ def list_runs(
 
 def align(rows) -> str:
     """Returns rows, which are dicts of text, as a table without empty columns."""
-    table = import_extra("pandas").DataFrame(rows)
+    table = import_extra("pandas").DataFrame(rows).map(one_line)
     table = table.loc[:, (table != "").any()]
     for name in table.columns.difference(NUMBERS):
         table[name] = table[name].str.ljust(table[name].str.len().max())

@@ -236,8 +236,8 @@ def test_run_from_python_is_described_and_resumed(
     train(tmp_path / "cut", on_update=stop_at_128)
     cut = str(tmp_path / "cut")
     (run,) = list_runs(cut)
-    assert (run.alg, run.env, run.seed, run.total_timesteps) == (alg, env_id, 0, 256)
-    assert run.state == "resumable"
+    names = "alg", "env", "seed", "total_timesteps", "state"
+    assert [run[name] for name in names] == [alg, env_id, 0, 256, "resumable"]
     with pytest.raises(SystemExit):
         main([f"--resume={cut}"])
     assert "it was started from Python" in capsys.readouterr().err
@@ -247,7 +247,7 @@ def test_run_from_python_is_described_and_resumed(
     with open(f"{cut}/config.json") as file:
         config = json.load(file)
     assert [start["command"] for start in config["resumed"]] == [None]
-    assert list_runs(cut)[0].state == "finished"
+    assert list_runs(cut)[0]["state"] == "finished"
     with contextlib.closing(find_env(cut).make()) as env:
         assert evaluate(baselines.load(cut, **outside(alg)), env, episodes=1)
 

@@ -181,15 +181,15 @@ def test_folder_of_a_live_run_is_refused(live, capsys):
         with pytest.raises(UserFileError, match="another run is writing to"):
             learn(**given, resume="log")
     (found,) = runs.list_runs("log")
-    assert found.state == "running"
+    assert found["state"] == "running"
     live.kill()
     live.wait()
     (found,) = runs.list_runs("log")
-    assert found.state == "resumable"
-    steps = found.num_timesteps + 50
+    assert found["state"] == "resumable"
+    steps = found["num_timesteps"] + 50
     run.main(["--resume=log", f"--num_timesteps={steps}"])
     (found,) = runs.list_runs("log")
-    assert found.state == "finished"
+    assert found["state"] == "finished"
 
 
 NETWORK = """
@@ -311,7 +311,7 @@ def test_used_folder_is_refused_in_python_too():
     assert not Path("log/0.1.monitor.csv").exists()
     assert len(Path("log/0.0.monitor.csv").read_text().splitlines()) > 2
     (found,) = runs.list_runs("log")
-    assert found.state == "finished"
+    assert found["state"] == "finished"
 
 
 def test_run_that_came_after_the_logger_was_configured_is_kept():
@@ -340,7 +340,7 @@ def test_failed_learn_lets_others_in():
         with pytest.raises(UserValueError, match="nsteps is 5, this run's is 7"):
             learn(env=env, network="mlp", total_timesteps=200, nsteps=7, resume="log")
         (found,) = runs.list_runs("log")
-        assert found.state == "finished"
+        assert found["state"] == "finished"
 
 
 @pytest.mark.parametrize("name", ["log.txt", "checkpoints", "config.json.tmp", "wandb"])

@@ -3,13 +3,10 @@
 import json
 import re
 import shlex
-import shutil
-import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
 
-import cv2
 import numpy as np
 import pytest
 from toy_logs import write_log
@@ -20,8 +17,6 @@ from baselines.common.views.curves import find_runs
 from baselines.common.views.drawing import draw_histogram
 from baselines.common.views.run_folder import describe_run
 from baselines.report import list_commands, report
-
-BROWSERS = "chromium", "chromium-browser", "google-chrome", "chrome"
 
 
 @pytest.fixture(autouse=True)
@@ -219,28 +214,3 @@ def test_mistake_gives_one_line_and_no_page(words, error, capsys):
     err = capsys.readouterr().err
     assert stop.value.code == 2 and error in err and err.count("\n") == 1
     assert not list(Path().rglob("*.html"))
-
-
-@pytest.mark.slow
-def test_browser_finds_no_error(trained):
-    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if browser is None:
-        pytest.skip("no chromium is installed")
-    write_log(Path("logs/a"), [1.0, 3.0])
-    write_log(Path("logs/b"), [4.0], alg="a2c")
-    report(["logs"])
-    options = "--headless --no-sandbox --disable-gpu --enable-logging=stderr --dump-dom"
-    options += " --window-size=1200,900 --screenshot=shown.png"
-    for path, count in (trained[0] / "report.html", 3), (Path("report.html"), 2):
-        shown = subprocess.run(
-            [browser, *options.split(), path.absolute().as_uri()],
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=True,
-        )
-        assert "CONSOLE" not in shown.stderr
-        assert "parsererror" not in shown.stdout
-        assert (shown.stdout.count("<svg"), "<table" in shown.stdout) == (count, True)
-        blue = np.array([178, 114, 0])  # of the first curve; OpenCV has BGR
-        assert np.all(cv2.imread("shown.png") == blue, axis=-1).sum() > 100

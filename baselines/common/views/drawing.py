@@ -19,49 +19,33 @@ RESAMPLES = 2000  # of the runs, for confidence intervals
 LEGEND_WIDTH = 90  # characters, for a picture of seven inches
 
 
-def draw_curves(curves, x, y=None, smooth=None, references=(), title=None, **style):
+def draw_curves(
+    curves,
+    x,
+    y=None,
+    smooth=None,
+    references=(),
+    title=None,
+    band="range",
+    size=(7, 4),
+):
     """Returns a figure with a panel of curves for each x axis.
 
     Args:
         curves: ``Result``s of the seeds of each curve, by its label.
         x: list of keys of ``X_UNITS``.
-        y, smooth, title: as in ``plot``.
+        y, smooth, title, band: as in ``plot``.
         references: list of (label, x, y), with None as the x of a horizontal line.
-        style: ``band`` as in ``plot``, and ``size`` in inches, without the legend.
-    """
-    points = [
-        {
-            label: [read_points(result, name, y, smooth) for result in results]
-            for label, results in curves.items()
-        }
-        for name in x
-    ]
-    label = name_y(curves, y, smooth)
-    return draw(points, x, label, references, title, **style)
-
-
-def name_y(curves, y=None, smooth=None) -> str:
-    """Returns the label of the y axis."""
-    if y is None and all(map(has_episodes, itertools.chain(*curves.values()))):
-        return f"mean return of {smooth or 100} episodes"
-    name = y or "mean return"
-    return f"{name}, mean of {smooth} rows" if smooth else name
-
-
-def draw(panels, x, y, references=(), title=None, size=(7, 4), band="range"):
-    """Returns a figure with panels of points, see ``draw_curves``.
-
-    Args:
-        panels: for each name in ``x``, what ``read_points`` returns, by label and seed.
-        y: label of the y axis.
+        size: width, and height without the legend, in inches.
     """
     figure = import_extra("matplotlib.figure").Figure(size, layout="constrained")
     short_numbers = import_extra("matplotlib.ticker").EngFormatter(sep="")
-    axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+    axes = figure.subplots(1, len(x), sharey=True, squeeze=False)[0]
     styles = list(itertools.product(["-", "--", ":"], COLORS))
-    for axis, name, curves in zip(axes, x, panels):
-        for i, (label, seeds) in enumerate(curves.items()):
+    for axis, name in zip(axes, x):
+        for i, (label, results) in enumerate(curves.items()):
             line, color = styles[i % len(styles)]
+            seeds = [read_points(result, name, y, smooth) for result in results]
             draw_curve(axis, label, seeds, band, color=color, ls=line)
         axis.set_xlim(left=0)
         right = axis.get_xlim()[1]  # of the runs, not of the references
@@ -72,9 +56,10 @@ def draw(panels, x, y, references=(), title=None, size=(7, 4), band="range"):
             elif axis is axes[0]:
                 axis.plot(xs[xs <= right], ys[xs <= right], ls="--", **style)
         axis.set(xlabel=X_UNITS[name], xlim=(0, right))
-        axis.xaxis.set_major_formatter(short_numbers)
+        if name != "minutes":  # 0.5 would be 500m.
+            axis.xaxis.set_major_formatter(short_numbers)
         axis.grid(alpha=0.3)
-    axes[0].set(ylabel=y)
+    axes[0].set(ylabel=name_y(curves, y, smooth))
     if title:
         figure.suptitle(textwrap.fill(title, 70))
     handles, labels = axes[0].get_legend_handles_labels()
@@ -83,6 +68,14 @@ def draw(panels, x, y, references=(), title=None, size=(7, 4), band="range"):
     figure.legend(handles, labels, loc="outside lower center", ncols=columns)
     figure.set_figheight(size[1] + 0.2 * np.ceil(len(labels) / columns))
     return figure
+
+
+def name_y(curves, y=None, smooth=None) -> str:
+    """Returns the label of the y axis."""
+    if y is None and all(map(has_episodes, itertools.chain(*curves.values()))):
+        return f"mean return of {smooth or 100} episodes"
+    name = y or "mean return"
+    return f"{name}, mean of {smooth} rows" if smooth else name
 
 
 def draw_curve(axis, label, seeds, band, **style) -> None:
