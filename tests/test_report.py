@@ -1,9 +1,9 @@
 """Pages about runs: what they show, that they are whole, what they never replace."""
 
+import html
 import json
 import re
 import shlex
-from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -24,43 +24,14 @@ def in_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-class Page(HTMLParser):
-    """What a page says and holds; asserts that each element is closed.
-
-    Attributes:
-        text: outside pictures.
-        rows: cells of tables.
-        tags: names and attributes of all elements.
-    """
+class Page:
+    """The source of a page, and the cells of its tables."""
 
     def __init__(self, path):
-        super().__init__()
         self.source = Path(path).read_text()
-        self.text, self.rows, self.tags, self.opened = "", [], [], []
-        self.feed(self.source)
-        self.close()
-        assert not self.opened
-
-    def handle_starttag(self, tag, attributes):
-        self.tags.append((tag, dict(attributes)))
-        if tag != "meta":
-            self.opened.append(tag)
-        if tag == "tr":
-            self.rows.append([])
-        elif tag in ("th", "td"):
-            self.rows[-1].append("")
-
-    def handle_startendtag(self, tag, attributes):
-        self.tags.append((tag, dict(attributes)))
-
-    def handle_endtag(self, tag):
-        assert self.opened.pop() == tag
-
-    def handle_data(self, data):
-        if "svg" not in self.opened:
-            self.text += data
-        if self.opened and self.opened[-1] in ("th", "td"):
-            self.rows[-1][-1] += data
+        rows = re.findall(r"<tr>(.*?)</tr>", self.source, re.S)
+        cells = [re.findall(r"<t[hd]>(.*?)</t[hd]>", row) for row in rows]
+        self.rows = [list(map(html.unescape, row)) for row in cells]
 
 
 def pictures(page):
@@ -79,14 +50,14 @@ def trained(tmp_path_factory):
 
 def test_page_of_a_run_says_all_about_it(trained):
     folder, page = trained
-    assert "a2c on CartPole-v1" in page.text
+    assert "a2c on CartPole-v1" in page.source
     names, cells = page.rows[:2]
     shown = dict(zip(names, cells))
     assert shown["folder"] == str(folder) and shown["seed"] == "3"
     assert shown["agent steps"] == "400 of 400" and shown["state"] == "finished"
     assert float(shown["last"]) > 1 and shown["best"] == "–"
-    assert re.search(r"[\d,]+ agent steps/s", page.text)
-    assert re.search(r"time: \w+ \d+%, \w+ \d+%, .*other \d+%", page.text)
+    assert re.search(r"[\d,]+ agent steps/s", page.source)
+    assert re.search(r"time: \w+ \d+%, \w+ \d+%, .*other \d+%", page.source)
     config = json.loads((folder / "config.json").read_text())
     assert ["gamma", str(config["settings"]["gamma"])] in page.rows
     for name in ("commit", "platform", "tensorflow"):
@@ -98,14 +69,12 @@ def test_page_is_whole_by_itself(trained):
     assert len(pictures(page)) == 3
     for picture in pictures(page):
         ElementTree.fromstring(picture)
-    ids = [values["id"] for _, values in page.tags if "id" in values]
+    ids = re.findall(r' id="(.*?)"', page.source)
     assert ids and len(ids) == len(set(ids))
     used = re.findall(r"url\((.*?)\)", page.source)
-    for tag, values in page.tags:
-        assert tag not in ("script", "link", "img", "iframe", "object")
-        used += [v for k, v in values.items() if k in ("href", "src", "xlink:href")]
+    used += re.findall(r' (?:xlink:href|href|src)="(.*?)"', page.source)
     assert {name.removeprefix("#") for name in used} == set(ids)
-    assert 'name="viewport"' in page.source and "@import" not in page.source
+    assert not re.search("<(script|link|img|iframe|object)|@import", page.source)
 
 
 def test_commands_are_those_that_work(trained):
@@ -144,7 +113,7 @@ def test_runs_side_by_side():
     write_log(Path("logs/b"), [], lr=0.2, gamma=0.9, num_timesteps=1000, seed=1)
     assert report(["logs", "logs/a"]) == "report.html"
     page = Page("report.html")
-    assert "2 runs" in page.text and len(pictures(page)) == 2
+    assert "2 runs" in page.source and len(pictures(page)) == 2
     header, a, b, names, *differences = page.rows
     assert header == [
         *("folder", "algorithm", "environment", "seed", "agent steps", "last", "best"),
@@ -180,8 +149,7 @@ def test_nothing_in_a_file_becomes_html():
     Path("log/log.txt").write_text(f"training a on {evil}; log folder: x\n")
     report(["log"])
     page = Page("log/report.html")
-    assert not [tag for tag, _ in page.tags if tag == "script"]
-    assert ["lr", evil] in page.rows and page.text.count(evil) > 3
+    assert "<script" not in page.source and ["lr", evil] in page.rows
     legend = pictures(page)[0]
     assert evil in "".join(ElementTree.fromstring(legend).itertext())
 
