@@ -4,6 +4,7 @@ import csv
 import os
 
 from baselines.common.base.errors import UserValueError
+from baselines.common.saving.json_values import read_json
 from baselines.common.saving.log_folder import MODEL_FILE, find_run_files
 
 
@@ -25,9 +26,12 @@ def check_may_restart(folder, checkpoint_interval, update_size) -> None:
 
     Args:
         folder: its log folder.
-        checkpoint_interval: agent steps between its checkpoints; 0 for none.
+        checkpoint_interval: agent steps between its checkpoints, for a config.json that
+            does not say it; 0 for none.
         update_size: agent steps of an update.
     """
+    settings = read_json(os.path.join(folder, "config.json")).get("settings", {})
+    checkpoint_interval = settings.get("checkpoint_interval", checkpoint_interval)
     if not checkpoint_interval:
         raise UserValueError(
             f"cannot resume {folder}: it was run without checkpoints "
