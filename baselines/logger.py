@@ -19,6 +19,7 @@ import numpy as np
 
 from baselines.common.base import mpi
 from baselines.common.base.errors import UserValueError
+from baselines.common.base.lazy import import_extra
 from baselines.common.base.tables import read_table
 from baselines.common.logs.outputs import find_output
 from baselines.common.logs.row_logger import DEBUG, ERROR, INFO, WARN, Logger
@@ -244,10 +245,7 @@ def scoped_configure(dir=None, format_strs=None):
         current = outer
 
 
-def read_json(path) -> np.recarray:
+def read_json(path):
     """Returns the rows of a ``progress.json``, as ``read_csv`` does of a CSV file."""
     with open(path) as file:
-        rows = [json.loads(line) for line in file]
-    names = dict.fromkeys(name for row in rows for name in row)
-    table = [tuple(row.get(name, np.nan) for name in names) for row in rows]
-    return np.array(table, [(name, float) for name in names]).view(np.recarray)
+        return import_extra("pandas").DataFrame(map(json.loads, file))

@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from baselines.common.base.errors import UserValueError, suggest
 from baselines.common.views import results as plot_util
 
 X_TIMESTEPS = "timesteps"
@@ -25,15 +24,9 @@ def ts2xy(ts, xaxis, yaxis=Y_REWARD):
     xs = {
         X_TIMESTEPS: plot_util.steps_of(ts),
         X_EPISODES: np.arange(len(ts)),
-        X_WALLTIME: ts.t / 3600,
+        X_WALLTIME: ts.t.to_numpy() / 3600,
     }
-    ys = {Y_REWARD: ts.r, Y_TIMESTEPS: ts.l}
-    for value, known in ((xaxis, xs), (yaxis, ys)):
-        if value not in known:
-            raise UserValueError(
-                f"unknown axis {value!r}{suggest(str(value), known)}; expected one of "
-                f"{', '.join(known)}"
-            )
+    ys = {Y_REWARD: ts.r.to_numpy(), Y_TIMESTEPS: ts.l.to_numpy()}
     return xs[xaxis], ys[yaxis]
 
 

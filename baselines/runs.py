@@ -5,9 +5,11 @@ from typing import Annotated
 
 from baselines.common.arguments import cli
 from baselines.common.base import mpi
-from baselines.common.base.errors import one_line, shortened
-from baselines.common.views.curves import find_differences, settings_of, try_runs
-from baselines.common.views.run_folder import describe_run
+from baselines.common.base.errors import UserError
+from baselines.common.base.lazy import import_extra
+from baselines.common.views.curves import find_differences, find_runs, settings_of
+from baselines.common.views.results import find_logs, load_result
+from baselines.common.views.run_folder import cells_of, describe_run
 
 NUMBERS = "seed", "agent steps", "last", "best"  # columns aligned to the right
 
@@ -24,47 +26,37 @@ def list_runs(
     has checkpoints for --resume, and stopped if it has neither. Damaged log folders are
     named on stderr after the others, and the exit status is then 1.
     """
-    results, errors = try_runs(folder)
+    results, errors = [], []
+    for log in find_logs(folder):
+        try:
+            results.append(load_result(log))
+        except UserError as error:
+            errors.append(error)
     if not results:
-        raise errors[0]
+        find_runs(folder)  # It raises the first error, or says that there is no log.
     runs = [describe_run(result) for result in results]
     settings = [settings_of(result) for result in results]
     if json:
-        changes = [{"changed": run.changed.isoformat("T", "seconds")} for run in runs]
-        found = [
-            run._asdict() | change | {"settings": own}
-            for run, change, own in zip(runs, changes, settings)
-        ]
-        print(json_text.dumps(found, indent=2))
+        rows = [run | {"settings": x} for run, x in zip(runs, settings)]
+        print(json_text.dumps(rows, indent=2))
     else:
         rows = [
-            {
-                "folder": run.folder,
-                **run.cells(),
-                "last change": f"{run.changed:%Y-%m-%d %H:%M}",
-                "state": run.state,
-                "settings": shortened(", ".join(differences)),
-            }
+            cells_of(run) | {"settings": ", ".join(differences)}
             for run, differences in zip(runs, find_differences(settings))
         ]
-        if not any(row["settings"] for row in rows):
-            for row in rows:
-                del row["settings"]
         print(align(rows))
     if errors:
-        mpi.end(1, "\n".join(f"error: {one_line(error)}" for error in errors))
+        mpi.end(1, "\n".join(f"error: {error}" for error in errors))
     return runs
 
 
 def align(rows) -> str:
-    """Returns rows, which are dicts of text, as a table under the columns' names."""
-    columns = []
-    for name in rows[0]:
-        cells = [name, *(one_line(row[name]) for row in rows)]
-        width = max(map(len, cells))
-        side = ">" if name in NUMBERS else "<"
-        columns.append([f"{cell:{side}{width}}" for cell in cells])
-    return "\n".join("  ".join(line).rstrip() for line in zip(*columns))
+    """Returns rows, which are dicts of text, as a table without empty columns."""
+    table = import_extra("pandas").DataFrame(rows).map(str)
+    table = table.loc[:, (table != "").any()]
+    for name in table.columns.difference(NUMBERS):
+        table[name] = table[name].str.ljust(table[name].str.len().max())
+    return table.to_string(index=False, justify="left")
 
 
 def main(argv=None):

@@ -5,9 +5,9 @@ import importlib
 
 import numpy as np
 import pytest
-
-from baselines import logger, run
 from baselines.common.arguments.declarations import declared_arguments
+
+from baselines import logger
 from baselines.common.arguments.discovery import (
     find_algorithm,
     find_defaults,
@@ -15,9 +15,6 @@ from baselines.common.arguments.discovery import (
 )
 from baselines.common.base.errors import UserTypeError
 from baselines.common.run.run import Run
-
-# Writing a report takes longer than most runs of tests, which are in this process.
-write_report, run.write_report = run.write_report, lambda folder: None
 
 
 def pytest_addoption(parser):

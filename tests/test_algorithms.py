@@ -16,19 +16,19 @@ import gymnasium as gym
 import keras
 import numpy as np
 import pytest
+from baselines.common.arguments.declarations import declared_arguments
+from baselines.common.run.parsing import parse
 from conftest import killed_after, slow
 
 import baselines
 from baselines import logger
 from baselines.common import backend
 from baselines.common.arguments import types as arg
-from baselines.common.arguments.declarations import declared_arguments
 from baselines.common.arguments.discovery import find_algorithm, find_defaults
 from baselines.common.base.errors import UserTypeError, UserValueError
 from baselines.common.envs import make_env, make_vec_env
 from baselines.common.run.evaluation import evaluate
 from baselines.common.run.loading import find_env
-from baselines.common.run.parsing import parse
 from baselines.common.run.run import Run
 from baselines.common.saving.checkpoints import list_manifests
 from baselines.common.saving.tensors import load_tensors
@@ -236,8 +236,8 @@ def test_run_from_python_is_described_and_resumed(
     train(tmp_path / "cut", on_update=stop_at_128)
     cut = str(tmp_path / "cut")
     (run,) = list_runs(cut)
-    assert (run.alg, run.env, run.seed, run.total_timesteps) == (alg, env_id, 0, 256)
-    assert run.state == "resumable"
+    names = "alg", "env", "seed", "total_timesteps", "state"
+    assert [run[name] for name in names] == [alg, env_id, 0, 256, "resumable"]
     with pytest.raises(SystemExit):
         main([f"--resume={cut}"])
     assert "it was started from Python" in capsys.readouterr().err
@@ -247,7 +247,7 @@ def test_run_from_python_is_described_and_resumed(
     with open(f"{cut}/config.json") as file:
         config = json.load(file)
     assert [start["command"] for start in config["resumed"]] == [None]
-    assert list_runs(cut)[0].state == "finished"
+    assert list_runs(cut)[0]["state"] == "finished"
     with contextlib.closing(find_env(cut).make()) as env:
         assert evaluate(baselines.load(cut, **outside(alg)), env, episodes=1)
 

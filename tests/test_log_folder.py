@@ -19,7 +19,6 @@ from baselines.a2c import learn
 from baselines.common.base.errors import UserFileError, UserValueError
 from baselines.common.envs import make_env, make_vec_env
 from baselines.common.saving import log_folder
-from baselines.common.views import page
 
 SHORT = "--alg=a2c --env=CartPole-v1 --num_timesteps=200 --num_env=1 --seed=0"
 
@@ -54,7 +53,6 @@ def contents(folder):
 def test_used_folder_is_refused_and_replaced_when_asked(capsys, monkeypatch):
     run.main([*SHORT.replace("num_env=1", "num_env=2").split(), "--log_path=log"])
     Path("log/notes.txt").write_text("mine")
-    Path("log/report.html").write_text(f"{page.START}of the run before")
     kept = contents("log")
     error = error_of(capsys, f"{SHORT} --log_path=log")
     assert "log has a run already (config.json, progress.csv, ...)" in error
@@ -68,7 +66,6 @@ def test_used_folder_is_refused_and_replaced_when_asked(capsys, monkeypatch):
     assert contents("log") == kept
     train("--log_path=log --overwrite")
     assert Path("log/notes.txt").read_text() == "mine"
-    assert not Path("log/report.html").exists()
     # The second environment's file was of the run before.
     assert [path.name for path in Path("log").glob("*.monitor.csv")] == [
         "0.0.monitor.csv"
@@ -184,15 +181,15 @@ def test_folder_of_a_live_run_is_refused(live, capsys):
         with pytest.raises(UserFileError, match="another run is writing to"):
             learn(**given, resume="log")
     (found,) = runs.list_runs("log")
-    assert found.state == "running"
+    assert found["state"] == "running"
     live.kill()
     live.wait()
     (found,) = runs.list_runs("log")
-    assert found.state == "resumable"
-    steps = found.num_timesteps + 50
+    assert found["state"] == "resumable"
+    steps = found["num_timesteps"] + 50
     run.main(["--resume=log", f"--num_timesteps={steps}"])
     (found,) = runs.list_runs("log")
-    assert found.state == "finished"
+    assert found["state"] == "finished"
 
 
 NETWORK = """
@@ -314,7 +311,7 @@ def test_used_folder_is_refused_in_python_too():
     assert not Path("log/0.1.monitor.csv").exists()
     assert len(Path("log/0.0.monitor.csv").read_text().splitlines()) > 2
     (found,) = runs.list_runs("log")
-    assert found.state == "finished"
+    assert found["state"] == "finished"
 
 
 def test_run_that_came_after_the_logger_was_configured_is_kept():
@@ -343,7 +340,7 @@ def test_failed_learn_lets_others_in():
         with pytest.raises(UserValueError, match="nsteps is 5, this run's is 7"):
             learn(env=env, network="mlp", total_timesteps=200, nsteps=7, resume="log")
         (found,) = runs.list_runs("log")
-        assert found.state == "finished"
+        assert found["state"] == "finished"
 
 
 @pytest.mark.parametrize("name", ["log.txt", "checkpoints", "config.json.tmp", "wandb"])

@@ -343,7 +343,7 @@ def test_readers_return_rows_with_named_columns(name, read):
     logger.configure("log", [name])
     write({"a": 1, "b": 0.5}, {"a": 0, "c": float("nan")}, {"a": 2.5, "b": -1})
     rows = read(f"log/progress.{name}")
-    assert rows.dtype.names == ("a", "b", "c")
+    assert list(rows.columns) == ["a", "b", "c"]
     np.testing.assert_array_equal(rows["a"], [1, 0, 2.5])
     np.testing.assert_array_equal(rows.b, [0.5, np.nan, -1])
     np.testing.assert_array_equal(rows.c, [np.nan] * 3)

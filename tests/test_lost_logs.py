@@ -8,7 +8,6 @@ import shutil
 import signal
 from pathlib import Path
 
-import conftest
 import numpy as np
 import pytest
 from conftest import slow
@@ -338,12 +337,3 @@ def test_a_video_that_is_lost_ends_no_training(tmp_path):
             env.step(np.zeros(1, int))
     (sentence,) = logger.get_lost()
     assert sentence.startswith(f"cannot write {folder}/video00000000.mp4: ")
-
-
-def test_a_report_that_cannot_be_written_is_named(monkeypatch, capsys):
-    pytest.importorskip("matplotlib")
-    monkeypatch.setattr(run, "write_report", conftest.write_report)
-    with in_mid_run(lambda: os.mkdir("log/report.html.tmp")):
-        status, lines = end_of(capsys, f"{A2C}log")
-    assert status == 1 and len(lines) == 2
-    assert "/log/report.html: Is a directory" in lines[1]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import slow
 from toy_logs import write_log, write_monitor
 
 from baselines import plot as command
@@ -43,21 +44,21 @@ def table(path, text):
 
 def test_single_seed_is_a_smoothed_line_before_its_episodes():
     write_log(Path("log"), [1.0, 3.0, 8.0], env="Pong")
-    figure = plot(["log"], "curve.png", smooth=2)
+    figure = plot("log", "curve.svg", smooth=2)
     raw, smoothed = lines(figure)
     assert raw[1:] == ([100, 200, 300], [1, 3, 8])
     assert smoothed == ("dqn", [100, 200, 300], [1, 2, 5.5])
     axis = figure.axes[0]
     assert axis.get_xlabel() == "agent steps"
     assert axis.get_ylabel() == "mean return of 2 episodes"
-    assert figure.get_suptitle() == "Pong"
-    assert labels(figure) == ["dqn"]
+    assert figure.get_suptitle() == "Pong" and labels(figure) == ["dqn"]
+    assert "<svg" in Path("curve.svg").read_text()
 
 
 def test_seeds_are_a_mean_and_a_band_as_far_as_all_go():
     write_log(Path("logs/a"), [1.0, 1.0, 1.0], seed=0)
     write_log(Path("logs/b"), [3.0, 5.0], seed=1, log_path="logs/b")
-    figure = plot(["logs"], "curve.png", smooth=1)
+    figure = plot(["logs", Path("logs/a")], "curve.png", smooth=1)
     ((_, xs, ys),) = lines(figure)
     assert (xs[0], xs[-1]) == (100, 200)
     assert (ys[0], ys[-1]) == (2, 3)
@@ -75,14 +76,7 @@ def test_mean_of_seeds_begins_where_all_have_begun():
     table("b.csv", "eprewmean,total_timesteps\n5,400\n7,500\n")
     figure = plot(["c=a.csv", "c=b.csv"], "curve.png")
     assert [xs for _, xs, _ in lines(figure)] == [[100, 300], [400, 500]]
-    assert figure.axes[0].get_xlim() == (0, 510)
     assert labels(figure) == ["c"]
-
-
-def test_run_that_is_given_twice_counts_once():
-    write_log(Path("logs/a"), [1.0, 2.0])
-    figure = plot(["logs", Path("logs/a")], "curve.png")
-    assert labels(figure) == ["dqn"]
 
 
 def bounds(figure):
@@ -100,46 +94,9 @@ def test_bands():
     assert labels(figure) == ["dqn (5 runs, standard deviation)"]
     assert bounds(figure) == pytest.approx((3 - 2.5**0.5, 3 + 2.5**0.5))
     figure = plot(["logs"], "curve.png", band="ci95")
-    assert labels(figure) == ["dqn (5 runs, 95 % confidence)"]
     # Of 5 ** 5 equally likely resamples, the outer 2.5 % have means up to 1.8.
     assert bounds(figure) == pytest.approx((1.8, 4.2), abs=0.01)
     assert lines(figure)[0][2][0] == pytest.approx(3)
-
-
-def test_bands_of_runs_that_diverged(capsys, recwarn):
-    write_log(Path("logs/a"), [1.0, np.inf, 2.0])
-    write_log(Path("logs/b"), [2.0, 1.0, 2.0], seed=1)
-    for band in command.BANDS:
-        plot(["logs"], "curve.png", smooth=1, band=band)
-    assert not recwarn.list and not capsys.readouterr().err
-
-
-def test_runs_that_may_differ_in_more_than_their_seeds_are_warned_of(capsys):
-    write_log(Path("logs/a"), [1.0], versions={"commit": "abcdefgh"})
-    write_log(Path("logs/b"), [1.0], seed=1, versions={"commit": "bcdefghi"})
-    plot(["logs"], "curve.png")
-    assert capsys.readouterr().err == (
-        "warning: 2 runs are one curve, dqn, but they differ in commit; LABEL=LOG "
-        "separates them\n"
-    )
-    own = {"commit": "abcdefgh", "commit of my_alg": "aaa"}
-    write_log(Path("logs/b"), [1.0], seed=1, versions=own)
-    plot(["logs"], "curve.png")
-    assert "but they differ in commit of my_alg;" in capsys.readouterr().err
-    write_log(Path("logs/b"), [1.0], versions={"commit": "abcdefgh"})
-    plot(["logs"], "curve.png")
-    assert "2 runs are one curve, dqn, but several have seed 0" in (
-        capsys.readouterr().err
-    )
-    plot(["both=logs"], "curve.png")
-    write_log(Path("logs/b"), [1.0], seed=1, versions={"commit": "abcdefgh"})
-    plot(["logs"], "curve.png")
-    assert not capsys.readouterr().err
-    write_log(Path("logs/b"), [1.0], env="Pong-v5")
-    plot(["both=logs"], "curve.png")
-    assert "2 runs are one curve, both, but in Pong and Pong-v5" in (
-        capsys.readouterr().err
-    )
 
 
 @pytest.mark.parametrize(
@@ -187,14 +144,6 @@ def test_label_names_a_curve_and_joins_runs():
     assert figure.get_suptitle() == "Mine"
 
 
-@pytest.mark.parametrize("count", [1, 2])
-def test_curves_of_one_point_are_visible(count):
-    for seed in range(count):
-        write_log(Path(f"logs/{seed}"), [5.0], seed=seed)
-    (line,) = plot(["logs"], "curve.png").axes[0].lines
-    assert line.get_marker() == "o"
-
-
 def test_each_x_has_a_panel():
     write_log(Path("log"), [5.0, 7.0], env_type="atari")
     figure = plot(["log"], "curve.png", x="steps,frames,episodes,minutes")
@@ -206,16 +155,13 @@ def test_each_x_has_a_panel():
     ]
     names = [axis.get_xlabel() for axis in figure.axes]
     assert names == ["agent steps", "frames", "episodes", "minutes"]
-    assert all(axis.get_xlim()[0] == 0 for axis in figure.axes)
 
 
 @pytest.mark.parametrize(
     ("header", "x", "xs"),
     [
         ("total_timesteps,eprewmean,fps", "minutes", [5, 5 / 3]),
-        ("misc/total_timesteps,eprewmean,misc/time_elapsed", "steps", [600, 1200]),
         ("misc/total_timesteps,eprewmean,misc/time_elapsed", "minutes", [2 / 60, 0.2]),
-        ("steps,mean 100 episode reward,episodes", "steps", [600, 1200]),
         ("steps,mean 100 episode reward,episodes", "episodes", [2, 12]),
         ("time/total_timesteps,rollout/ep_rew_mean,time/fps", "frames", [2400, 4800]),
     ],
@@ -223,93 +169,35 @@ def test_each_x_has_a_panel():
 def test_rows_of_other_libraries(header, x, xs):
     table("log/progress.csv", f"{header}\n300,,1\n600,-3.5,2\n1200,4,12\n")
     (result,) = load_results("log")
-    found, ys, _ = read_points(result, x, y=None, window=None)
+    points, ys, _ = read_points(result, x, y=None, window=None)
     assert ys.tolist() == [-3.5, 4]
-    np.testing.assert_allclose(found, xs)
+    np.testing.assert_allclose(points, xs)
 
 
 def test_column_of_the_rows():
     write_log(Path("log"), [10.0, 30.0])
-    figure = plot(["log"], "curve.png", y="loss")
-    assert lines(figure) == [("dqn", [100, 200], [1, 3])]
-    assert figure.axes[0].get_ylabel() == "loss"
     figure = plot(["log"], "curve.png", y="loss", smooth=2)
-    assert lines(figure)[-1][2] == [1, 2]
+    assert lines(figure)[0][2] == [1, 3] and lines(figure)[-1][2] == [1, 2]
     assert figure.axes[0].get_ylabel() == "loss, mean of 2 rows"
 
 
-def test_minutes_of_the_rows_of_a_resumed_run_come_from_its_episodes():
-    """Its fps says nothing of the time before."""
-    write_log(Path("log"), [1.0, 2.0, 3.0], minutes=[10, 20, 90])
-    config = Path("log/config.json").read_text()
-    Path("log/config.json").write_text(
-        config.replace('"resumed": []', '"resumed": [1]')
+def test_references():
+    table("p.csv", "total_timesteps,eprewmean,fps\n0,1,100\n1000000,2,100\n")
+    table(
+        "r.csv",
+        "game,alg,x,y\nPong,dqn,5e5,3\nPong,dqn,0,2\nPong,a2c,0,0\nPong,dqn,9e9,9",
     )
-    (result,) = load_results("log")
-    xs, _, _ = read_points(result, "minutes", y="loss", window=None)
-    assert xs.tolist() == [10, 20, 90]
-
-
-def test_references_and_millions_of_steps():
-    table("p.csv", "total_timesteps,eprewmean,fps\n1000000,1,100\n2000000,2,100\n")
-    table("r.csv", "game,alg,x,y\nPong,dqn,500000,3\nPong,dqn,0,2\nPong,a2c,0,0\n")
-    references = ["r.csv:Pong:dqn", "solved=18", 19]
+    table("plain.csv", "1,2\n3,4\n")
+    references = ["r.csv:Pong:dqn", "theirs=plain.csv", "solved=18", 19]
     figure = plot(["p.csv"], "c.png", x="steps,minutes", references=references)
-    curve, dashed, level, number = lines(figure)
-    assert curve == ("p", [1, 2], [1, 2])
-    assert dashed == ("r Pong dqn", [0, 0.5], [2, 3])
+    curve, dashed, plain, level, number = lines(figure)
+    assert curve == ("p", [0, 1e6], [1, 2])
+    assert dashed == ("r Pong dqn", [0, 5e5], [2, 3])  # as far as the runs go
+    assert plain == ("theirs", [1, 3], [2, 4])
     assert level[0] == "solved" and level[2] == [18, 18]
     assert number[2] == [19, 19]
-    assert figure.axes[0].get_xlabel() == "million agent steps"
-    assert figure.axes[0].get_xlim() == (0, 2.04)
-    assert figure.axes[1].get_xlabel() == "minutes"
     assert [label for label, *_ in lines(figure, 1)][:2] == ["p", "solved"]
-    assert labels(figure) == ["p", "r Pong dqn", "solved"]
-
-
-def test_a_reference_is_cut_where_the_picture_ends():
-    """So that the y axis is not for what lies beyond."""
-    table("p.csv", "total_timesteps,eprewmean,fps\n100,1,100\n200,2,100\n")
-    table("r.csv", "x,y\n0,0\n102,1\n306,3\n9000,900\n")
-    figure = plot(["p.csv"], "c.png", references=["r.csv"])
-    assert lines(figure)[1] == ("r", [0, 102, 204], [0, 1, 2])
-    assert figure.axes[0].get_ylim()[1] < 3
-
-
-def test_a_single_path_or_number_needs_no_list():
-    write_log(Path("one"), [1.0] * 2)
-    for path in "one", Path("one"):
-        assert len(lines(plot(path, "c.png"))) == 1
-    for number in "10", 10:
-        figure = plot("one", "c.png", references=number)
-        assert [ys for _, _, ys in lines(figure)][1:] == [[10, 10]]
-
-
-def test_labels_with_an_underscore_are_shown():
-    write_log(Path("_sb3"), [1.0])
-    figure = plot(["_=_sb3"], "c.png", references=["_best=2"])
-    assert labels(figure) == [" _", " _best"]
-
-
-def test_axis_ends_where_the_mean_of_seeds_does():
-    write_log(Path("a"), [1.0] * 2)
-    write_log(Path("b"), [1.0] * 9, seed=1)
-    assert plot(["a", "b"], "c.png").axes[0].get_xlim() == (0, 204)
-
-
-@pytest.mark.parametrize("header", ["", "x,y\n"])
-def test_reference_of_two_columns(header):
-    write_log(Path("log"), [1.0, 2.0])
-    table("r.csv", f"{header}1,2\n3,4\n")
-    figure = plot(["log"], "curve.png", references=["theirs=r.csv"])
-    assert lines(figure)[-1] == ("theirs", [1, 3], [2, 4])
-
-
-@pytest.mark.parametrize(("suffix", "start"), [("png", b"\x89PNG"), ("pdf", b"%PDF")])
-def test_suffix_chooses_the_format(suffix, start):
-    write_log(Path("log"), [1.0, 2.0])
-    plot(["log"], f"curve.{suffix}")
-    assert Path(f"curve.{suffix}").read_bytes().startswith(start)
+    assert labels(figure) == ["p", "r Pong dqn", "theirs", "solved"]
 
 
 def test_nothing_is_cut_off():
@@ -322,24 +210,18 @@ def test_nothing_is_cut_off():
     drawn = figure.get_tightbbox()
     assert 0 <= drawn.x0 < drawn.x1 <= figure.get_figwidth()
     assert 0 <= drawn.y0 < drawn.y1 <= figure.get_figheight()
-
-
-def test_curves_differ_in_colour_or_style():
-    logs = [f"{i}=log" for i in range(12)]
-    write_log(Path("log"), [1.0])
-    drawn = plot(logs, "curve.png").axes[0].get_lines()
-    styles = {(line.get_color(), line.get_linestyle()) for line in drawn}
-    assert len(drawn) == len(styles) == 12
+    styles = {(x.get_color(), x.get_linestyle()) for x in figure.axes[0].get_lines()}
+    assert len(styles) == 9
 
 
 def test_run_that_has_just_begun_is_left_out(capsys):
     write_log(Path("logs/a"), [1.0, 3.0])
     write_log(Path("logs/b"), [])
-    figure = plot(["logs"], "curve.png")
-    assert labels(figure) == ["dqn"]
-    assert capsys.readouterr().err == "warning: logs/b has no returns yet\n"
-    plot(["logs"], "curve.png", y="loss")
-    assert capsys.readouterr().err == "warning: logs/b has no numbers of loss yet\n"
+    table("logs/c/progress.csv", "")
+    assert labels(plot(["logs"], "curve.png")) == ["dqn"]
+    assert capsys.readouterr().err == (
+        "warning: logs/b has no returns yet\nwarning: logs/c has no returns yet\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -347,66 +229,47 @@ def test_run_that_has_just_begun_is_left_out(capsys):
     [
         ("nothing -o c.png", "there is no log in nothing: no such file"),
         ("empty -o c.png", "neither progress.csv nor *.monitor.csv"),
-        ("log -o c.gif", "has to end in .png, .svg, .pdf"),
-        ("log -o nowhere/c.png", "there is no folder nowhere"),
-        ("log", "required: -o"),
+        ("log -o c.gif", "unknown suffix '.gif'"),
         ("log -o c.png --y=los", "column 'los'; did you mean 'loss'?; they have eprew"),
-        ("begun -o c.png", "begun has no episode yet"),
-        ("begun -o c.png --y=loss", "there is no progress.csv in begun"),
-        ("log -o c.png --x=step", "'step'; did you mean 'steps'?"),
         ("log -o c.png --x=frames", "is of mujoco: take --x=steps"),
         ("log -o c.png --band=ci", "unknown band 'ci'; did you mean 'ci95'?"),
         ("log -o c.png --smooth=0", "at least 1, received 0"),
-        (
-            "log -o c.png --reference=r.txt",
-            "a path that ends in .csv, received 'r.txt'",
-        ),
-        ("log -o c.png --reference=nan", "takes a number"),
-        ("log -o c.png --reference=no.csv", "cannot read no.csv"),
-        (
-            "log -o c.png --reference=r.csv:Png",
-            "'Png' of x and y; did you mean 'Pong'?",
-        ),
-        (
-            "log resumed -o c.png --x=minutes --y=loss",
-            "resumed was resumed, and without",
-        ),
-        ("twice.csv -o c.png", "rows of several runs: steps fall from 200 to 100"),
-        ("log -o c.png --titel=x", "unknown argument --titel; did you mean '--title'?"),
+        ("log -o c.png --reference=r.csv:Png", "y; did you mean 'Pong'?"),
+        ("twice.csv -o c.png", "rows of several runs, as its steps fall"),
+        ("bad.csv -o c.png", "bad.csv is not a table"),
     ],
 )
 def test_mistake_gives_one_line_and_no_picture(arguments, words, capsys):
     write_log(Path("log"), [1.0, 2.0], env_type="mujoco")
-    write_log(Path("resumed"), [1.0, 2.0])
-    Path("resumed/0.0.monitor.csv").unlink()
-    Path("resumed/config.json").write_text('{"resumed": [1]}')
     Path("empty").mkdir()
-    Path("begun").mkdir()
-    write_monitor(Path("begun/0.0.monitor.csv"), [])
     table("r.csv", "game,x,y\nPong,1,2\n")
+    table("bad.csv", "a,b\n1,2\n1,2,3\n")
     table("twice.csv", "eprewmean,total_timesteps\n1,100\n2,200\n3,100\n4,200\n")
     with pytest.raises(SystemExit) as stop:
         command.main(shlex.split(arguments))
     err = capsys.readouterr().err
-    assert stop.value.code == 2 and words in err and err.count("\n") == 1
+    assert stop.value.code == 2 and words in err
     assert not list(Path().glob("c.*"))
 
 
-def test_matplotlib_that_is_missing_is_asked_for(monkeypatch, capsys):
+@pytest.mark.parametrize("package", ["matplotlib.figure", "pandas"])
+def test_package_that_is_missing_is_asked_for(package, monkeypatch, capsys):
     write_log(Path("log"), [1.0])
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(SystemExit):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(SystemExit) as stop:
         command.main(["log", "-o", "c.png"])
     err = capsys.readouterr().err
-    assert err.startswith("error: plots need matplotlib: ")
+    assert err.startswith(f"error: this needs {package}: ") and stop.value.code == 2
     assert err.endswith("[plot]'\n") and err.count("\n") == 1
 
 
+# (arguments, picture)
 PICTURES = re.findall(r"^python -m baselines\.plot (.*) -o (\S+)$", RESULTS, re.M)
 
 
-@pytest.mark.parametrize(("arguments", "picture"), PICTURES)
-def test_picture_of_results_can_be_made(arguments, picture, tmp_path, monkeypatch):
+@pytest.mark.parametrize("words", [PICTURES[0], *map(slow, PICTURES[1:])])
+def test_picture_of_results_can_be_made(words, tmp_path, monkeypatch):
+    arguments, picture = words
     monkeypatch.chdir(ROOT)
     command.main([*shlex.split(arguments), "-o", str(tmp_path / "picture.png")])
     assert (tmp_path / "picture.png").stat().st_size > 10_000

@@ -9,18 +9,18 @@ import sys
 from pathlib import Path
 
 import pytest
+from baselines.common.arguments.declarations import declared_arguments
+from baselines.common.run.parsing import parse
 from conftest import import_learn
 from gymnasium import spaces
 from toy_logs import write_log
 
 from baselines import evaluate, logger, play, plot, report, run, runs
 from baselines.common.arguments import cli
-from baselines.common.arguments.declarations import declared_arguments
 from baselines.common.arguments.discovery import list_algorithms
 from baselines.common.arguments.types import NETWORK
 from baselines.common.base.errors import OUR_NAMES, UserFileError
 from baselines.common.base.tables import read_table
-from baselines.common.run.parsing import parse
 from baselines.common.run.settings import OWN
 from baselines.gail.record import record
 from benchmarks import chaos, throughput
@@ -281,8 +281,8 @@ def test_algorithm_of_the_tutorial_learns(home):
     short = re.sub(r"num_timesteps=[\d_]+", "num_timesteps=12_000", command)
     run.main([*shlex.split(short), "--seed=0"])
     rows = logger.read_csv(home / "log" / "progress.csv")
-    assert rows["eprewmean"][-1] > 40
-    assert {"policy_loss", "value_loss"} < set(rows.dtype.names)
+    assert rows["eprewmean"].iloc[-1] > 40
+    assert {"policy_loss", "value_loss"} < set(rows.columns)
 
 
 def test_tests_of_the_tutorial_pass(examples):
@@ -351,4 +351,4 @@ def test_script_of_experiments_trains_and_does_so_only_once(home):
     for _ in range(2):
         subprocess.run(["sh", "-c", script], check=True, timeout=300)
         rows = [read_table(path) for path in home.glob("logs/ppo2/*/*/progress.csv")]
-        assert [rows.total_timesteps[-1] for rows in rows] == [384, 384]
+        assert [rows.total_timesteps.iloc[-1] for rows in rows] == [384, 384]

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from toy_logs import write_log, write_monitor
 
-from baselines import run, runs
-from baselines.common.views.curves import find_curves
+from baselines import runs
 
 
 @pytest.fixture(autouse=True)
@@ -33,26 +32,20 @@ def write_checkpoint(folder, steps):
     (folder / "checkpoints" / f"{steps:012d}.json").write_text("{}")
 
 
-def write_model(path, older_than=None):
-    path.write_bytes(b"")
-    if older_than:
-        before = older_than.stat().st_mtime - 10
-        os.utime(path, (before, before))
-
-
 def test_table_has_a_line_for_each_log_folder(capsys):
     write_log(Path("logs/b"), [1.0, 2.5], num_timesteps=1000, seed=7)
     write_log(Path("logs/a/deep"), [-20.0], env="Breakout", alg="a2c")
-    os.utime("logs/b/progress.csv", (10**9, 10**9))
-    os.utime("logs/b/0.0.monitor.csv", (10**9, 10**9))
+    for name in ("progress.csv", "0.0.monitor.csv"):
+        os.utime(f"logs/b/{name}", (10**9, 10**9))
     names, *lines = listed(capsys).splitlines()
     assert " ".join(names.split()) == (
-        "folder algorithm environment seed agent steps last best last change state"
+        "folder algorithm environment seed agent steps last best time last change state"
     )
     deep, b = (line.split() for line in lines)
     assert deep[:7] == ["logs/a/deep", "a2c", "Breakout", "0", "100", "-20", "–"]
     assert b[:8] == ["logs/b", "dqn", "Pong", "7", "200", "of", "1,000", "1.75"]
-    assert b[8] == "–" and b[9].startswith("2001-09-") and b[-1] == "stopped"
+    assert b[8:11] == ["–", "2", "min"]
+    assert b[11].startswith("2001-09-") and b[-1] == "stopped"
     assert lines[0].index("Breakout") == lines[1].index("Pong")
 
 
@@ -60,8 +53,8 @@ def test_settings_that_differ_between_runs_of_a_task_are_shown(capsys):
     for i, lr in enumerate([0.1, 0.2]):
         write_log(Path(f"logs/{i}"), [1.0], seed=i, lr=lr, gamma=0.9)
     write_log(Path("logs/2"), [1.0], alg="a2c", lr=0.3)
-    first, second, third = listed(capsys).splitlines()[1:]
-    assert first.endswith("  lr=0.1") and second.endswith("  lr=0.2")
+    first, second, third = map(str.rstrip, listed(capsys).splitlines()[1:])
+    assert first.endswith(" lr=0.1") and second.endswith(" lr=0.2")
     assert third.endswith("stopped")
     assert [run["settings"]["lr"] for run in find_json(capsys)] == [0.1, 0.2, 0.3]
 
@@ -69,7 +62,7 @@ def test_settings_that_differ_between_runs_of_a_task_are_shown(capsys):
 def test_last_and_best_are_means_of_100_episodes(capsys):
     write_log(Path("logs"), [0.0] * 50 + [10.0] * 100 + [0.0] * 30)
     (found,) = find_json(capsys)
-    assert (found["last_return"], found["best_return"]) == (7, 10)
+    assert (found["last_return"], found["best_return"]) == pytest.approx((7, 10))
 
 
 def test_scores_of_rows_where_there_are_no_episodes(capsys):
@@ -96,95 +89,48 @@ def test_no_row_and_no_episode_is_no_mistake(capsys):
         ([100, 700], None, "resumable"),
         ([700], "old", "resumable"),  # of the run before this one was resumed
         ([700], "new", "finished"),  # by stop_at, or by a callback
-        ([970], "old", "finished"),  # in a copy; no update of 40 steps is left
-        ([960], "old", "resumable"),
-        ([], "elsewhere", "finished"),
+        ([970], None, "finished"),  # no update of 40 steps is left
     ],
 )
 def test_state(checkpoints, model, expected, capsys):
     folder = Path("logs")
-    path = folder / "model.safetensors"
-    settings = {"num_timesteps": 1000}
-    if model == "elsewhere":
-        path = Path("kept.safetensors").absolute()
-        settings["save_path"] = str(path)
-    write_log(folder, [1.0, 2.0], **settings)
-    config = (folder / "config.json").read_text()
-    config = config.replace('"settings": {}', '"settings": {}, "update_size": 40')
-    (folder / "config.json").write_text(config)
+    write_log(folder, [1.0, 2.0], num_timesteps=1000)
+    config = json.loads((folder / "config.json").read_text()) | {"update_size": 40}
+    (folder / "config.json").write_text(json.dumps(config))
     for steps in checkpoints:
         write_checkpoint(folder, steps)
     if model:
-        write_model(path, older_than=folder / "config.json" if model == "old" else None)
+        (folder / "model.safetensors").touch()
+        before = (folder / "config.json").stat().st_mtime - 10
+        os.utime(
+            folder / "model.safetensors", (before, before) if model == "old" else None
+        )
     (found,) = find_json(capsys)
     assert found["state"] == expected
     assert found["num_timesteps"] == max([200, *checkpoints])
 
 
-def test_trained_run_is_finished(capsys):
-    words = "--alg=a2c --env=CartPole-v1 --num_timesteps=203 --seed=3 --log_path=logs"
-    run.main(words.split())
-    (found,) = find_json(capsys)
-    assert found["state"] == "finished"
-    assert (found["alg"], found["env"], found["seed"]) == ("a2c", "CartPole-v1", 3)
-    assert 160 < found["num_timesteps"] <= found["total_timesteps"] == 203
-    assert 0 < found["seconds"] < 100
-    assert found["last_return"] > 1 and found["best_return"] is None
-
-
-def test_names_cannot_move_the_cursor(capsys):
-    write_log(Path("logs"), [1.0], alg="a\n\x1b[2Jb")
-    out = listed(capsys)
-    assert out.count("\n") == 2 and "\x1b" not in out
-
-
 def test_damaged_folders_do_not_hide_the_others(capsys):
-    for name in "abcd":
+    for name in "abc":
         write_log(Path("logs", name), [1.0])
     Path("logs/a/config.json").write_text("{")
-    Path("logs/c/0.0.monitor.csv").write_text("\x1b[2J")
-    for words in "logs", "logs --json":
-        with pytest.raises(SystemExit) as stop:
-            runs.main(words.split())
-        out, err = capsys.readouterr()
-        assert stop.value.code == 1
-        a, c = err.splitlines()
-        assert a.startswith("error: logs/a/config.json is damaged")
-        assert c.startswith("error: logs/c/0.0.monitor.csv ") and err.count("\n") == 2
-        assert "logs/a" not in out and "logs/b" in out and "logs/d" in out
-    assert [run["folder"] for run in json.loads(out)] == ["logs/b", "logs/d"]
+    write_monitor(Path("logs/c/0.0.monitor.csv"), ["x"])
+    with pytest.raises(SystemExit) as stop:
+        runs.main(["logs", "--json"])
+    out, err = capsys.readouterr()
+    assert stop.value.code == 1
+    a, c = err.splitlines()
+    assert a.startswith("error: logs/a/config.json is damaged")
+    assert c.startswith("error: logs/c/0.0.monitor.csv ")
+    assert [run["folder"] for run in json.loads(out)] == ["logs/b"]
 
 
-def test_environment_of_a_monitor_file_that_is_no_text(capsys):
-    Path("logs").mkdir()
-    write_monitor(Path("logs/0.0.monitor.csv"), [1.0], env=["x"])
-    (found,) = find_json(capsys)
-    assert found["env"] is None
-    assert find_curves(["logs"])[1] is None
-
-
-@pytest.mark.parametrize("ending", ["nowhere", "."])
-def test_link_in_place_of_a_log(ending, capsys):
-    write_log(Path("logs"), [1.0])
-    Path("logs/log.txt").symlink_to(ending)
-    assert len(listed(capsys).splitlines()) == 2
-
-
-@pytest.mark.parametrize(
-    ("words", "error"),
-    [
-        ("empty", "there is no log in empty: neither progress.csv nor"),
-        ("nowhere", "there is no folder nowhere"),
-        ("damaged", "damaged/config.json is damaged"),
-        ("", "required: FOLDER"),
-    ],
-)
-def test_mistake_gives_one_line(words, error, capsys):
+@pytest.mark.parametrize("words", ["empty", "nowhere", "damaged", ""])
+def test_mistake_gives_one_line(words, capsys):
     Path("empty").mkdir()
-    Path("damaged").mkdir()
-    write_monitor(Path("damaged/0.0.monitor.csv"), [1.0])
-    Path("damaged/config.json").write_text('{"arguments": {"num_timesteps": "1e6"}}')
+    write_log(Path("damaged"), [1.0])
+    Path("damaged/config.json").write_text("{")
     with pytest.raises(SystemExit) as stop:
         runs.main(words.split())
     err = capsys.readouterr().err
-    assert stop.value.code == 2 and error in err and err.count("\n") == 1
+    assert stop.value.code == 2 and err.count("\n") == 1

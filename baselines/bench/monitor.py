@@ -9,11 +9,11 @@ import os
 import time
 
 import gymnasium as gym
-import numpy as np
 
 from baselines import logger
 from baselines.common.base.errors import UserFileError, UserValueError
-from baselines.common.base.tables import parse_table, read_text
+from baselines.common.base.lazy import import_extra
+from baselines.common.base.tables import read_table
 from baselines.common.saving.files import (
     flush,
     open_text,
@@ -274,7 +274,7 @@ class ResultsWriter:
             self.file = None
 
 
-def load_results(folder) -> np.recarray:
+def load_results(folder):
     """Returns the episodes of all monitor files in a folder, as ``read_monitors`` does.
 
     If there are none, those in ``games.csv.gz``, which ``pack_monitors`` wrote.
@@ -282,6 +282,7 @@ def load_results(folder) -> np.recarray:
     Raises:
         UserFileError: if there is neither.
         UserValueError: if a file is not in its format.
+        MissingDependency: if pandas is not installed.
     """
     folder = os.path.expanduser(folder)
     if paths := find_monitors(folder):
@@ -289,19 +290,13 @@ def load_results(folder) -> np.recarray:
     path = os.path.join(folder, PACKED)
     if not os.path.exists(path):
         raise UserFileError(f"there is no *.{Monitor.EXT} and no {PACKED} in {folder}")
-    text = read_text(path)
-    table = parse_table(text, path)
-    if table.dtype.names != ("env", "r", "l", "t"):
-        names = ",".join(table.dtype.names)
-        raise UserValueError(f"{path} has the columns {names!r} instead of env,r,l,t")
-    table = np.rec.fromarrays([table.r, table.l, table.t], names="r,l,t")
-    rows = {}
-    for i, line in enumerate(text.splitlines()[1 : len(table) + 1]):
-        # Not as numbers: 0.1 and 0.10 are two environments.
-        rows.setdefault(line.partition(",")[0], []).append(i)
-    tables = [table[own] for own in rows.values()] or [table]
-    # An environment without an episode has a row without numbers.
-    return merge_episodes([({"t_start": 0.0}, x[~np.isnan(x.t)]) for x in tables])
+    games = read_table(path, dtype={"env": str})  # 0.1 and 0.10 are two environments.
+    tables = [
+        # An environment without an episode has a row without numbers.
+        rows[["r", "l", "t"]].dropna().astype({"l": int})
+        for _, rows in games.groupby("env", sort=False)
+    ]
+    return merge_episodes([{"t_start": 0.0}], tables)
 
 
 def find_monitors(folder) -> list:
@@ -323,75 +318,62 @@ def pack_monitors(folder) -> bytes:
     Raises:
         UserFileError: if it has no monitor files.
         UserValueError: if a file is not in their format.
+        MissingDependency: if pandas is not installed.
     """
+    pandas = import_extra("pandas")
     if not (paths := find_monitors(folder)):
         raise UserFileError(f"there is no *.{Monitor.EXT} in {folder}")
-    monitors = [read_monitor(path) for path in paths]
-    begun = min(header["t_start"] for header, _ in monitors)
-    lines = ["env,r,l,t"]
-    for path, (_, table) in zip(paths, monitors):
-        env = os.path.basename(path).removesuffix(f".{Monitor.EXT}").replace(",", "_")
-        lines += [
-            f"{env},{row.r},{row.l:.0f},{row.t - begun:.6f}" for row in table
-        ] or [f"{env},,,"]
+    headers, tables = zip(*map(read_monitor, paths))
+    envs = [os.path.basename(path).removesuffix(f".{Monitor.EXT}") for path in paths]
+    games = pandas.concat(
+        table.assign(env=env) if len(table) else pandas.DataFrame({"env": [env]})
+        for env, table in zip(envs, tables)
+    )
+    games["t"] = (games.t - min(header["t_start"] for header in headers)).round(6)
+    games["l"] = games.l.astype("Int64")  # which may be missing
+    text = games.to_csv(columns=["env", "r", "l", "t"], index=False)
     # Without a timestamp, so that the same episodes give the same file.
-    return gzip.compress("\n".join([*lines, ""]).encode(), mtime=0)
+    return gzip.compress(text.encode(), mtime=0)
 
 
-def read_monitors(paths) -> np.recarray:
+def read_monitors(paths):
     """Returns the episodes of monitor files in the order in which they ended.
 
     Args:
         paths: of files written by ``Monitor``, OpenAI Baselines or Stable-Baselines3.
 
     Returns:
-        a record array with the columns ``r``, ``l``, ``t`` (seconds since the first
-        file was begun) and those of ``info_keywords``; its ``headers`` are the JSON
-        values in the first lines of the files. Its ``agent_steps`` [n] are those over
-        all environments at the end of each episode, also of episodes that had not
-        ended by then, if each file is of one environment and all step together.
+        a ``pandas.DataFrame`` with the columns ``r``, ``l``, ``t`` (seconds since the
+        first file was begun), those of ``info_keywords``, and ``agent_steps``: those
+        over all environments at the end of each episode, also of episodes that had not
+        ended by then, if each file is of one environment and all step together. Its
+        ``attrs["headers"]`` are the JSON values in the first lines of the files.
     """
-    return merge_episodes([read_monitor(path) for path in paths])
+    return merge_episodes(*zip(*map(read_monitor, paths)))
 
 
-def merge_episodes(monitors) -> np.recarray:
+def merge_episodes(headers, tables):
     """Returns what ``read_monitors`` does, from the results of ``read_monitor``."""
-    headers, tables = zip(*monitors)
-    names = dict.fromkeys(name for table in tables for name in table.dtype.names)
-    merged = np.recarray(sum(map(len, tables)), [(name, float) for name in names])
-    for name in names:
-        merged[name] = np.concatenate(
-            [
-                table[name]
-                if name in table.dtype.names
-                else np.full(len(table), np.nan)
-                for table in tables
-            ]
-        )
-    order = np.argsort(merged.t, kind="stable")
-    merged = merged[order]
-    merged.t -= min(header["t_start"] for header in headers)
-    merged.headers = headers
+    pandas = import_extra("pandas")
     begun = max(header["t_start"] for header in headers)
-    if all(table.t[-1] >= begun for table in tables if len(table)):
-        steps = [len(tables) * np.cumsum(table.l) for table in tables]
-        # Times are rounded, so two episodes may be in the wrong order.
-        merged.agent_steps = np.maximum.accumulate(np.concatenate(steps)[order])
-    else:  # One was begun after another had ended.
-        merged.agent_steps = np.cumsum(merged.l)
+    together = all(table.t.iloc[-1] >= begun for table in tables if len(table))
+    tables = [x.assign(agent_steps=len(tables) * x.l.cumsum()) for x in tables]
+    merged = pandas.concat(tables).sort_values("t", kind="stable", ignore_index=True)
+    # Times are rounded, so two episodes may be in the wrong order.
+    steps = merged.agent_steps.cummax() if together else merged.l.cumsum()
+    merged["agent_steps"] = steps
+    merged["t"] -= min(header["t_start"] for header in headers)
+    merged.attrs["headers"] = list(headers)
     return merged
 
 
 def read_monitor(path):
     """Returns the header of one monitor file, and its episodes with absolute times."""
-    header, _, rows = read_text(path).partition("\n")
-    table = parse_table(rows, path)
+    table = read_table(path, skiprows=1, dtype={"r": float, "l": int, "t": float})
     try:
-        header = json.loads(header.removeprefix("#"))
-        table.t += header["t_start"]
-        missing = [name for name in "rl" if name not in table.dtype.names]
-    except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
+        with open(path) as file:
+            header = json.loads(file.readline().removeprefix("#"))
+        table["t"] += header["t_start"]
+    except (ValueError, TypeError, KeyError) as error:
         raise UserValueError(f"{path} is not a monitor file: {error!r}") from None
-    if missing:
-        raise UserValueError(f"{path} is not a monitor file: no column {missing[0]!r}")
     return header, table

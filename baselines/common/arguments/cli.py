@@ -6,6 +6,7 @@ import inspect
 import os
 import sys
 import typing
+from types import MappingProxyType
 
 from baselines.common.arguments.declaration import REQUIRED, Text, declared_arguments
 from baselines.common.base import mpi
@@ -31,7 +32,7 @@ def one_line_errors():
         mpi.end(error.code)
 
 
-def read_words(argv, positional=(), flags=()) -> dict:
+def read_words(argv, positional=(), flags=(), repeated=()) -> dict:
     """Returns the arguments of a command line as ``Text``, by name.
 
     Args:
@@ -39,6 +40,7 @@ def read_words(argv, positional=(), flags=()) -> dict:
         positional: names of the words without a name, in order; the last takes all
             that are left, as a list, if it ends in ``...``.
         flags: names of truth values, which do not take the word behind them.
+        repeated: names that may be given several times, for a list.
 
     Raises:
         UserValueError: for a word without a name, and for a name without a value or
@@ -54,10 +56,14 @@ def read_words(argv, positional=(), flags=()) -> dict:
         if not equals:
             alone = name in flags or not words or words[0].startswith("--")
             text = "true" if alone else words.pop(0)
-        if name in given or not text:
-            fault = "is given twice" if name in given else "has no value"
-            raise UserValueError(f"--{name} {fault}")
-        given[name] = Text(text)
+        if not text:
+            raise UserValueError(f"--{name} has no value")
+        if name in repeated:
+            given.setdefault(name, []).append(Text(text))
+        elif name in given:
+            raise UserValueError(f"--{name} is given twice")
+        else:
+            given[name] = Text(text)
     for name in positional:
         if name.endswith("..."):
             given[name.removesuffix("...")], unnamed = unnamed, []
@@ -75,27 +81,29 @@ def unknown_argument(name, known) -> UserValueError:
     return UserValueError(f"unknown argument --{name}{suggest(name, known, '--')}")
 
 
-def command(fn, argv=None):
+def command(fn, argv=None, short=MappingProxyType({})):
     """Calls a function with the arguments of a command line, and returns its result.
 
     Args:
         fn: the function, whose arguments are declared as in ``types.py``. Those
             without a default are positional; a list takes several words.
         argv: the words; None for those of this process.
+        short: other names of arguments, such as ``-o`` for ``--output``.
     """
     declared = declared_arguments(fn)
+    lists = [k for k, x in declared.items() if typing.get_origin(x.type) is list]
     positional = [
-        f"{name}..." if typing.get_origin(argument.type) is list else name
+        f"{name}..." if name in lists else name
         for name, argument in declared.items()
         if argument.default is REQUIRED
     ]
     flags = [name for name, argument in declared.items() if argument.type is bool]
-    words = sys.argv[1:] if argv is None else list(argv)
+    words = [short.get(x, x) for x in (sys.argv[1:] if argv is None else argv)]
     if {"--help", "-h"} & {*words}:
         print_help(fn, declared)
         raise SystemExit
     with one_line_errors():
-        given = read_words(words, positional, flags)
+        given = read_words(words, positional, flags, lists)
         for name in given.keys() - declared.keys():
             raise unknown_argument(name, declared)
         for name in declared.keys() - given.keys():
@@ -113,7 +121,7 @@ def print_help(fn, declared) -> None:
     spec = sys.modules[fn.__module__].__spec__  # None for a file by its path
     parser = argparse.ArgumentParser(
         prog=f"python -m {spec.name if spec else fn.__module__}",
-        description=inspect.getdoc(fn),
+        description=inspect.getdoc(fn).partition("\n\nArgs:")[0],
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_arguments(parser, declared)

@@ -143,5 +143,5 @@ def first_line(error) -> str:
     return (str(error) or type(error).__name__).splitlines()[0]
 
 
-printable = one_line = str  # TODO merge
+printable = one_line = str  # merge
 suggest_name = suggest

@@ -5,7 +5,12 @@ import os
 import sys
 import tempfile
 
-from baselines.common.base.errors import UserError, UserValueError
+from baselines.common.base.errors import (
+    MissingDependency,
+    UserError,
+    UserValueError,
+    install_command,
+)
 
 
 def exports(package, **modules):
@@ -81,3 +86,21 @@ def import_quietly(module):
         finally:
             os.dup2(stderr, 2)
             os.close(stderr)
+
+
+def import_extra(name, extra="plot"):
+    """Imports and returns an optional package.
+
+    Args:
+        name: of the package.
+        extra: the extra of this package that installs it.
+
+    Raises:
+        MissingDependency: if it is not installed.
+    """
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise MissingDependency(
+            f"this needs {name}: {install_command(extra)}"
+        ) from None

@@ -41,6 +41,7 @@ from baselines.common.saving.config import (
 )
 from baselines.common.saving.files import check_writable
 from baselines.common.saving.log_folder import check_may_overwrite
+from baselines.common.saving.progress import check_may_restart
 from baselines.common.updates.update import move_towards
 from baselines.common.vec_env.vec_env import is_resumable
 
@@ -224,10 +225,8 @@ class Run:
         logger.current.continue_run()
         found = self.checkpoints.restore(folder, total)
         if found is None:
-            if not self.arguments["checkpoint_interval"]:
-                raise UserValueError(
-                    f"cannot resume {folder}: it was run with checkpoint_interval=0"
-                )
+            interval = self.arguments["checkpoint_interval"]
+            check_may_restart(folder, interval + self.batch_size if interval else 0)
             mpi.wait()  # until all ranks have looked
             self.clock.begin()
             logger.current.begin_again()

@@ -12,7 +12,6 @@ from glob import escape, glob
 from baselines.common.base.errors import UserError, UserFileError, UserValueError
 from baselines.common.saving.files import check_writable, writing
 from baselines.common.saving.json_values import read_json
-from baselines.common.views.page import is_report
 
 # The model at the end of a run, and the best one in its evaluations.
 MODEL_FILE = "model.safetensors"
@@ -35,7 +34,6 @@ LOG_FILES = (
 # Biases has its own folder in wandb, and may not have been uploaded yet.)
 RUN_FILES = ("config.json", *LOG_FILES, *SAVED_FILES, "videos/video*.mp4")
 FOLDERS = "checkpoints", "tb", "videos", "wandb"
-REPORT_FILE = "report.html"  # a run's file if ``is_report`` recognises it
 # What checkpoints leave behind; a user may keep models under other names beside them.
 OWN_FILE = re.compile(
     r"(\w+-)?\d{12,15}\.((\d+\.)?safetensors(\.tmp)?|json\.tmp)", re.ASCII
@@ -86,14 +84,13 @@ def hold(file) -> None:
 
 
 def remove_run_files(folder) -> None:
-    """Removes the files of an earlier run, its report included.
+    """Removes the files of an earlier run.
 
     Raises:
         UserFileError: if there is a ``config.json`` that our logger did not write.
     """
     check_config(folder)
-    reports = find_run_files(folder, [REPORT_FILE])
-    remove([*find_earlier_files(folder), *filter(is_report, reports)])
+    remove(find_earlier_files(folder))
 
 
 def is_config(path) -> bool:

@@ -11,12 +11,17 @@ from baselines.common.base.errors import (
     UserError,
     UserFileError,
     UserValueError,
-    printable,
-    shortened,
     suggest,
 )
+from baselines.common.base.lazy import import_extra
 from baselines.common.base.tables import read_table
-from baselines.common.views import results as plot_util
+from baselines.common.views.results import (
+    Result,
+    load_results,
+    smooth,
+    steps_of,
+    task_name,
+)
 
 FRAMES_OF_A_STEP = 4  # in Atari and retro games
 X_UNITS = {
@@ -35,11 +40,10 @@ RETURNS = "eprewmean", "rollout/ep_rew_mean", "mean 100 episode reward"
 RETURNS += "mean_episode_reward", "EpRewMean", "rollout/return_history"
 # Settings that do not affect what is learned, and total_timesteps, as num_timesteps is
 # compared.
-NOT_COMPARED = {"seed", "total_timesteps", "resume", "play", "log_path"}
-NOT_COMPARED |= {"worker_timeout", "overwrite"}
-NOT_COMPARED |= {"save_path", "on_worker_failure", "log_interval", "print_freq"}
-NOT_COMPARED |= {"checkpoint_interval", "checkpoint_path"}
-NOT_COMPARED |= {"eval_interval", "eval_episodes", "stop_at"}
+NOT_COMPARED = {"seed", "total_timesteps", "resume", "play", "log_path", "save_path"}
+NOT_COMPARED |= {"worker_timeout", "on_worker_failure", "overwrite", "log_interval"}
+NOT_COMPARED |= {"print_freq", "checkpoint_interval", "checkpoint_path", "stop_at"}
+NOT_COMPARED |= {"eval_interval", "eval_episodes"}
 NOT_COMPARED |= {"save_video_interval", "save_video_length"}
 
 
@@ -51,87 +55,21 @@ def find_curves(logs, y=None):
     Args:
         logs, y: as in ``plot``.
     """
-    found = {}
+    runs = {}  # A run that is named twice counts once.
     for log in logs:
-        for label, place, result in find_results(log):
-            # A run that is given twice counts once.
-            found.setdefault((label, os.path.realpath(place)), (label, result))
-    found = list(found.values())
-    drawn = [pair for pair in found if has_numbers(pair[1], y)]
-    for _, result in found:
+        for label, result in read_logs(log):
+            runs[label, os.path.realpath(result.dirname)] = label, result
+    runs = list(runs.values())
+    drawn = [run for run in runs if has_numbers(run[1], y)]
+    for _, result in runs:
         if drawn and not has_numbers(result, y):
-            what = f"numbers of {y}" if y else "returns"
-            warning = f"warning: {result.dirname} has no {what} yet"
-            print(printable(warning), file=sys.stderr)
-    curves, env = group_curves(drawn or found)
-    chosen = {label for label, _ in found}
-    for label, results in curves.items():
-        warn_of_others(label, results, label in chosen)
-    return curves, env
+            warning = f"warning: {result.dirname} has no {y or 'returns'} yet"
+            print(warning, file=sys.stderr)
+    return group_curves(drawn or runs)
 
 
-def has_numbers(result, y) -> bool:
-    """Whether a run has numbers in the column ``y``, or returns if that is None."""
-    if y is None and has_episodes(result):
-        return True
-    with contextlib.suppress(UserError):
-        column = find_column(result, RETURNS if y is None else [y])
-        return not np.isnan(column).all()
-    return False
-
-
-def group_curves(found):
-    """Returns what ``find_curves`` does, for (label or None, ``Result``) pairs."""
-    settings = [settings_of(result) for _, result in found]
-    unnamed = [own for (label, _), own in zip(found, settings) if label is None]
-    names = iter(name_curves(unnamed))
-    curves = {}
-    for label, result in found:
-        curves.setdefault(label or next(names), []).append(result)
-    envs = {own["env"] for own in settings}
-    return curves, envs.pop() if len(envs) == 1 else None
-
-
-def warn_of_others(label, results, chosen) -> None:
-    """Warns if runs of one curve may differ in more than their seeds.
-
-    Those whose label was ``chosen`` may, but not in their environment.
-    """
-    envs = {settings_of(result)["env"] for result in results} - {None}
-    configs = [x.metadata for x in results if "arguments" in (x.metadata or {})]
-    seeds = [config["arguments"].get("seed") for config in configs]
-    repeated = [seed for seed in set(seeds) - {None} if seeds.count(seed) > 1]
-    commits = list(map(commits_of, results))
-    if len(envs) > 1:
-        why = f"in {' and '.join(sorted(envs))}"
-    elif chosen:
-        return
-    elif repeated:
-        why = f"several have seed {repeated[0]}"
-    elif names := sorted(
-        name
-        for name in set().union(*commits)
-        if any(x.get(name) != commits[0].get(name) for x in commits)
-    ):
-        why = f"they differ in {', '.join(names)}"
-    else:
-        return
-    warning = f"warning: {len(results)} runs are one curve, {label}, but {why}"
-    print(printable(f"{warning}; LABEL=LOG separates them"), file=sys.stderr)
-
-
-def commits_of(result) -> dict:
-    """Returns the Git commits that a run began with, as config.json names them."""
-    config = result.metadata or {}
-    versions = config.get("versions", {}) if "arguments" in config else {}
-    return {k: v for k, v in versions.items() if k.startswith("commit") and v}
-
-
-def find_results(log) -> list:
-    """Returns (label or None, place, ``Result``) for each run at a ``[LABEL=]PATH``.
-
-    The place is the path of its folder or file.
-    """
+def read_logs(log) -> list:
+    """Returns (label or None, ``Result``) for each run at a ``[LABEL=]PATH``."""
     parts = os.fspath(log).split("=")
     for i in range(len(parts)):
         path = os.path.expanduser("=".join(parts[i:]))
@@ -141,13 +79,10 @@ def find_results(log) -> list:
         raise UserFileError(f"there is no log in {log}: no such file or folder")
     label = "=".join(parts[:i]) or None
     if os.path.isdir(path):
-        return [(label, result.dirname, result) for result in find_runs(path)]
+        return [(label, result) for result in find_runs(path)]
     if path.endswith(Monitor.EXT):
-        result = plot_util.Result(monitor=read_monitors([path]), dirname=path)
-    else:
-        name = path.removesuffix("/progress.csv").removesuffix(".csv")
-        result = plot_util.Result(progress=read_table(path), dirname=name)
-    return [(label, path, result)]
+        return [(label, Result(monitor=read_monitors([path]), dirname=path))]
+    return [(label, Result(progress=read_table(path), dirname=path))]
 
 
 def find_runs(folder) -> list:
@@ -157,41 +92,53 @@ def find_runs(folder) -> list:
         UserFileError: if there is no log folder.
         UserValueError: if a file is damaged.
     """
-    results, errors = try_runs(folder)
-    if errors:
-        raise errors[0]
-    return results
+    if results := load_results(folder):
+        return results
+    raise UserFileError(
+        f"there is no log in {folder}: neither progress.csv nor *.{Monitor.EXT} in it "
+        "or below"
+    )
 
 
-def try_runs(folder):
-    """Returns what ``find_runs`` does, and a UserError for each damaged log folder.
+def has_numbers(result, y) -> bool:
+    """Whether a run has numbers to draw; ``y`` as in ``plot``."""
+    with contextlib.suppress(UserError):
+        return not np.isnan(read_y(result, y)).all()
+    return False
 
-    Raises:
-        UserFileError: if there is no log folder.
-    """
-    errors = []
-    results = plot_util.load_results(folder, lose=errors.append)
-    if not results and not errors:
-        raise UserFileError(
-            f"there is no log in {folder}: neither progress.csv nor *.{Monitor.EXT} in "
-            "it or below"
-        )
-    return results, errors
+
+def group_curves(runs):
+    """Returns what ``find_curves`` does, for (label or None, ``Result``) pairs."""
+    settings = [settings_of(result) for _, result in runs]
+    unnamed = [x for (label, _), x in zip(runs, settings) if label is None]
+    names = iter(name_curves(unnamed))
+    curves = {}
+    for label, result in runs:
+        curves.setdefault(label or next(names), []).append(result)
+    envs = {x["env"] for x in settings}
+    return curves, envs.pop() if len(envs) == 1 else None
+
+
+def config_of(result) -> dict:
+    """Returns the config.json of a run; an empty dict for one of another library."""
+    config = result.metadata or {}
+    return config if "arguments" in config else {}
+
+
+def all_settings(config) -> dict:
+    """Returns all settings that a run's config.json has, by name."""
+    names = "arguments", "settings", "described"
+    return {k: v for name in names for k, v in config.get(name, {}).items()}
 
 
 def settings_of(result) -> dict:
     """Returns the settings that runs of one curve share, with ``alg`` and ``env``."""
-    config = result.metadata
-    try:
-        arguments = config["arguments"]
-        found = {"ranks": config["ranks"], **arguments, **config["settings"]}
-        found |= config.get("described", {})
-        found |= {"alg": arguments["alg"], "env": arguments["env"]}
-    except (TypeError, KeyError):  # from another library, or not stored
-        headers = getattr(result.monitor, "headers", [{}])
-        name, env = plot_util.task_name(result.dirname), headers[0].get("env_id")
-        return {"alg": name, "env": env if isinstance(env, str) else None}
-    return {k: v for k, v in found.items() if k not in NOT_COMPARED}
+    if config := config_of(result):
+        settings = {"ranks": config.get("ranks"), **all_settings(config)}
+        settings |= {name: config["arguments"].get(name) for name in ("alg", "env")}
+        return {k: v for k, v in settings.items() if k not in NOT_COMPARED}
+    header = {} if result.monitor is None else result.monitor.attrs["headers"][0]
+    return {"alg": task_name(result.dirname), "env": header.get("env_id")}
 
 
 def name_curves(settings) -> list:
@@ -200,120 +147,97 @@ def name_curves(settings) -> list:
     Args:
         settings: settings of each run.
     """
-    several = len({own["env"] for own in settings}) > 1
-    names = [
-        [own["alg"], *[own["env"]] * (several and bool(own["env"]))] for own in settings
-    ]
+    several = len({x["env"] for x in settings}) > 1
     return [
-        shortened(", ".join(name + differences))
-        for name, differences in zip(names, find_differences(settings))
+        ", ".join(filter(None, [x["alg"], several and x["env"], *others]))
+        for x, others in zip(settings, find_differences(settings))
     ]
 
 
 def find_differences(settings) -> list:
-    """Returns ``name=value`` for the settings in which runs of one task differ.
+    """Returns a list of ``name=value`` for each run: where runs of one task differ.
 
     Args:
         settings: settings of each run; only those of the same algorithm and environment
             are compared.
-
-    Returns:
-        a list for each run.
     """
     tasks = {}
-    for own in settings:
-        tasks.setdefault((own["alg"], own["env"]), []).append(own)
-    differing = {
-        task: sorted(
-            key
-            for key in set().union(*runs)
-            if any(own.get(key) != runs[0].get(key) for own in runs)
-        )
-        for task, runs in tasks.items()
-    }
-    return [
-        [f"{key}={own[key]}" for key in differing[own["alg"], own["env"]] if key in own]
-        for own in settings
-    ]
+    for x in settings:
+        tasks.setdefault((x["alg"], x["env"]), []).append(x)
+
+    def differences(run):
+        others = tasks[run["alg"], run["env"]]
+        names = [k for k in run if any(x.get(k) != run[k] for x in others)]
+        return [f"{name}={run[name]}" for name in sorted(names)]
+
+    return list(map(differences, settings))
 
 
 def read_points(result, x, y, window):
     """Returns x, y and smoothed y of a run, [n] each; for arguments, see ``plot``."""
-    if y is None and has_episodes(result):
-        xs, ys = x_of_episodes(result.monitor, x), result.monitor.r
-        window = window or 100
-    elif y is None and result.progress is None:
-        raise UserValueError(f"{result.dirname} has no episode yet")
-    else:
-        ys = find_column(result, RETURNS if y is None else [y])
-        xs = x_of_rows(result, x)
-    if x == "frames":
-        env_type = settings_of(result).get("env_type")
-        if env_type not in (None, "atari", "retro"):
-            raise UserValueError(
-                f"--x=frames is for Atari and retro games; {result.dirname} is of "
-                f"{env_type}: take --x=steps"
-            )
-        xs = xs * FRAMES_OF_A_STEP
+    of_episodes = y is None and has_episodes(result)
+    xs, ys = read_x(result, x, of_episodes), read_y(result, y)
     known = ~np.isnan(xs) & ~np.isnan(ys)
-    if not known.any():
-        raise UserValueError(f"{result.dirname} has no numbers to draw yet")
     xs, ys = xs[known], ys[known]
-    falls = np.flatnonzero(np.diff(xs) < 0)
-    if falls.size and x != "minutes":  # which may be estimates, from rounded fps
-        before, after = xs[falls[0] : falls[0] + 2]
+    if not len(xs):
+        raise UserValueError(f"{result.dirname} has no numbers to draw yet")
+    if x != "minutes" and np.any(np.diff(xs) < 0):  # Minutes may be estimates.
         raise UserValueError(
-            f"{result.dirname} has rows of several runs: {x} fall from {before:g} to "
-            f"{after:g}; draw files that have one run each"
+            f"{result.dirname} has rows of several runs, as its {x} fall; draw files "
+            "that have one run each"
         )
-    return xs, ys, plot_util.smooth(ys, window or 1, mode="causal")
+    window = window or (100 if of_episodes else 1)
+    return xs, ys, smooth(ys, window, mode="causal")
+
+
+def read_y(result, y) -> np.ndarray:
+    """Returns a column of a run's rows, or if ``y`` is None, its returns."""
+    if y is None and has_episodes(result):
+        return result.monitor.r.to_numpy()
+    return find_column(result, RETURNS if y is None else [y])
 
 
 def has_episodes(result) -> bool:
     return result.monitor is not None and len(result.monitor) > 0
 
 
-def x_of_episodes(monitor, x):
-    if x == "minutes":
-        return monitor.t / 60
+def read_x(result, x, of_episodes) -> np.ndarray:
+    """Returns where a run's episodes, or its rows, are on the x axis."""
     if x == "episodes":
-        return np.arange(1.0, len(monitor) + 1)
-    return plot_util.steps_of(monitor)
-
-
-def x_of_rows(result, x):
+        if of_episodes:
+            return np.arange(1.0, len(result.monitor) + 1)
+        return find_column(result, EPISODES)
+    if x == "minutes" and of_episodes:
+        return result.monitor.t.to_numpy() / 60
     if x == "minutes":
-        return minutes_of_rows(result)
-    return find_column(result, EPISODES if x == "episodes" else STEPS)
-
-
-def minutes_of_rows(result):
-    """Returns the minutes of training after which a run's rows were written."""
-    for name in SECONDS:
-        if name in result.progress.dtype.names:
-            return result.progress[name] / 60
-    steps = find_column(result, STEPS)
-    if not (result.metadata or {}).get("resumed"):
-        return steps / find_column(result, ["fps", "time/fps"]) / 60
-    # In a resumed run, fps counts only from its latest start.
-    if not has_episodes(result):
+        with contextlib.suppress(UserValueError):
+            return find_column(result, SECONDS) / 60
+        fps = find_column(result, ["fps", "time/fps"])
+        return find_column(result, STEPS) / fps / 60
+    steps = steps_of(result.monitor) if of_episodes else find_column(result, STEPS)
+    env_type = settings_of(result).get("env_type")
+    if x == "frames" and env_type not in (None, "atari", "retro"):
         raise UserValueError(
-            f"{result.dirname} was resumed, and without monitor files nothing says "
-            "when its rows were written: take --x=steps"
+            f"--x=frames is for Atari and retro games; {result.dirname} is of "
+            f"{env_type}: take --x=steps"
         )
-    monitor = result.monitor
-    return np.interp(steps, plot_util.steps_of(monitor), monitor.t) / 60
+    return steps * FRAMES_OF_A_STEP if x == "frames" else steps
 
 
-def find_column(result, names):
-    """Returns the first of the named columns that the rows of a run have."""
+def find_column(result, names) -> np.ndarray:
+    """Returns the first of the named columns that the rows of a run have.
+
+    Cells that are not numbers become NaN.
+    """
     if result.progress is None:
-        raise UserFileError(f"there is no progress.csv in {result.dirname}")
-    known = result.progress.dtype.names
+        raise UserFileError(f"{result.dirname} has no rows yet")
+    known = list(result.progress.columns)
     for name in names:
         if name in known:
-            return result.progress[name]
+            column = result.progress[name]
+            numbers = import_extra("pandas").to_numeric(column, errors="coerce")
+            return numbers.to_numpy(float)
     raise UserValueError(
         f"the rows of {result.dirname} have no column {names[0]!r}"
-        f"{suggest(names[0], known)}; they have {', '.join(known) or 'none yet'}"
+        f"{suggest(names[0], known)}; they have {', '.join(known)}"
     )

@@ -1,82 +1,69 @@
-"""Self-contained HTML pages: their parts, their style and embedded pictures.
+"""The report's page: a template, and pictures that are embedded in it."""
 
-All text is escaped, because it comes from files that others may have written.
-"""
-
+import contextlib
 import io
 import os
 import re
-from html import escape
 
-START = '<!DOCTYPE html>\n<html lang="en">\n<!-- python -m baselines.report -->\n'
-STYLE = """
-:root { color-scheme: light dark; --line: #8886; }
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 62em; margin: auto;
-  padding: 1em; overflow-wrap: anywhere; }
-h1, h2 { line-height: 1.2; }
-h2 { font-size: 1.2em; margin-top: 2em; }
-.pictures { display: flex; flex-wrap: wrap; gap: 1em; }
-figure { margin: 0; }
-svg { max-width: 100%; height: auto; background: white; border-radius: 4px; }
-.wide { overflow-x: auto; }
-table { border-collapse: collapse; }
-th, td { padding: .2em .8em .2em 0; text-align: left; white-space: nowrap;
-  font-variant-numeric: tabular-nums; border-bottom: 1px solid var(--line); }
-td:nth-child(2):last-child { white-space: normal; } /* Other tables scroll. */
-pre { padding: .5em; border: 1px solid var(--line); border-radius: 4px;
-  margin: .2em 0 1em; user-select: all; white-space: pre-wrap; }
-summary { cursor: pointer; }
-"""
+from baselines.common.base.errors import UserValueError
+from baselines.common.base.lazy import import_extra
+from baselines.common.views.curves import (
+    X_UNITS,
+    group_curves,
+    has_episodes,
+    has_numbers,
+)
+from baselines.common.views.drawing import draw_curves, draw_histogram
+
+MARK = "<!-- python -m baselines.report -->"  # in the template, to know a report by
+SIZE = 5, 3.2  # of a picture, in inches, with text that is readable on a phone
 
 
-def is_report(path) -> bool:
-    """Whether a path is a page that ``make_page`` made."""
-    if not os.path.isfile(path):  # Opening a pipe would wait.
-        return False
-    try:
-        with open(path, "rb") as file:
-            return file.read(len(START)) == START.encode()
-    except OSError:
-        return False
-
-
-def table(header, rows) -> str:
-    """Returns an HTML table.
-
-    Args:
-        header: names of the columns, or None.
-        rows: lists of cells; the first cell of each names the row.
-    """
-    lines = ['<div class="wide"><table>']
-    if header:
-        cells = "".join(f"<th>{escape(name)}</th>" for name in header)
-        lines.append(f"<tr>{cells}</tr>")
-    for name, *values in rows:
-        cells = "".join(f"<td>{escape(str(value))}</td>" for value in values)
-        lines.append(f"<tr><th>{escape(name)}</th>{cells}</tr>")
-    return "\n".join([*lines, "</table></div>"])
-
-
-def heading(text) -> str:
-    return f"<h2>{escape(text)}</h2>"
-
-
-def paragraph(text) -> str:
-    return f"<p>{escape(text)}</p>"
-
-
-def make_page(title, parts) -> str:
-    """Returns the page; ``parts`` are HTML, and ``title`` is plain text."""
-    return "\n".join(
-        [
-            f'{START}<head>\n<meta charset="utf-8">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n</head>",
-            f"<body>\n<h1>{escape(title)}</h1>",
-            *parts,
-            "</body>\n</html>\n",
-        ]
+def render(**values) -> str:
+    """Returns the page; values that the template does not mark as HTML are escaped."""
+    jinja2 = import_extra("jinja2")
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(os.path.dirname(__file__)),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
+    return environment.get_template("report.html").render(values)
+
+
+def is_page(path) -> bool:
+    """Whether a file is a page that ``render`` made."""
+    if not os.path.isfile(path):
+        return False
+    with open(path, errors="replace") as file:
+        return MARK in file.read(200)
+
+
+def draw_pictures(results) -> list:
+    """Returns (caption, SVG) of curves against agent steps and minutes.
+
+    Runs in which no episode has ended are left out. For a single run, there is also a
+    histogram of its returns.
+    """
+    # Text stays text in the SVG, and names from files are not read as formulas.
+    style = {"svg.fonttype": "none", "text.parse_math": False}
+    with import_extra("matplotlib").rc_context(style):
+        return [(caption, svg(figure)) for caption, figure in draw_all(results)]
+
+
+def draw_all(results):
+    """Yields (caption, figure), see ``draw_pictures``."""
+    scored = [(None, result) for result in results if has_numbers(result, None)]
+    if not scored:
+        return
+    curves, _ = group_curves(scored)
+    with contextlib.suppress(UserValueError):  # Not all logs have times.
+        for x in ("steps", "minutes"):
+            caption = f"Returns against {X_UNITS[x]}"
+            yield caption, draw_curves(curves, [x], size=SIZE)
+    if len(results) == 1 and has_episodes(results[0]):
+        returns = results[0].monitor.r.to_numpy()
+        yield "Returns of episodes", draw_histogram(returns, SIZE)
 
 
 def svg(figure) -> str:
