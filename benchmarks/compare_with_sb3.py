@@ -25,7 +25,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 
 from baselines import logger
 from baselines.a2c import defaults, learn
-from baselines.common.arguments.declarations import declared_arguments
+from baselines.common.arguments.declaration import declared_arguments
 from baselines.common.backend.seeding import set_global_seeds
 from baselines.common.envs import make_env, make_vec_env
 from baselines.common.networks.policies import Policy

@@ -1,7 +1,7 @@
 """Command lines of benchmarks, declared like those of ``baselines.run``."""
 
 from baselines.common.arguments import cli
-from baselines.common.arguments.declarations import REQUIRED, declared_arguments
+from baselines.common.arguments.declaration import REQUIRED, declared_arguments
 from baselines.common.base.errors import UserValueError
 
 

@@ -5,7 +5,7 @@ import importlib
 
 import numpy as np
 import pytest
-from baselines.common.arguments.declarations import declared_arguments
+from baselines.common.arguments.declaration import declared_arguments
 
 from baselines import logger
 from baselines.common.arguments.discovery import (

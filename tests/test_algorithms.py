@@ -16,7 +16,7 @@ import gymnasium as gym
 import keras
 import numpy as np
 import pytest
-from baselines.common.arguments.declarations import declared_arguments
+from baselines.common.arguments.declaration import declared_arguments
 from baselines.common.run.parsing import parse
 from conftest import killed_after, slow
 

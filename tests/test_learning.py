@@ -7,7 +7,7 @@ from conftest import long, skipped_if_refused, slow
 from gymnasium import spaces
 
 from baselines import a2c, dqn, logger, trpo
-from baselines.common.arguments.declarations import declared_arguments
+from baselines.common.arguments.declaration import declared_arguments
 from baselines.common.arguments.discovery import find_algorithm, find_defaults
 from baselines.common.envs import make_env
 from baselines.common.run.evaluation import evaluate

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from baselines.common.arguments.declarations import declared_arguments
+from baselines.common.arguments.declaration import declared_arguments
 from baselines.common.run.parsing import parse
 from conftest import import_learn
 from gymnasium import spaces

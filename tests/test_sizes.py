@@ -8,7 +8,7 @@ from conftest import import_learn
 from gymnasium import spaces
 
 from baselines import run
-from baselines.common.arguments.declarations import declared_arguments
+from baselines.common.arguments.declaration import declared_arguments
 from baselines.common.arguments.discovery import list_algorithms
 from baselines.common.arguments.types import Batch
 from baselines.common.base.errors import UserValueError

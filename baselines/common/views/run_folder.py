@@ -37,7 +37,9 @@ def describe_run(result) -> dict:
         "env": curves.settings_of(result)["env"],
         "seed": arguments.get("seed"),
         "num_timesteps": steps,
-        "total_timesteps": arguments.get("num_timesteps"),
+        "total_timesteps": arguments.get(
+            "total_timesteps", arguments.get("num_timesteps")  # of earlier versions
+        ),
         "seconds": count_seconds(result),
         "last_return": last_return,
         "best_return": best_return,
