@@ -8,19 +8,18 @@ plays. An algorithm is any ``<name>/<name>.py`` with a function ``learn``;
 import contextlib
 import os
 import shlex
+import signal
 import sys
 
 from baselines import logger
 from baselines.common.arguments import cli
 from baselines.common.base import mpi
 from baselines.common.base.errors import (
-    FullDiskError,
     UserError,
     UserFileError,
     one_line,
     printable,
 )
-from baselines.common.base.signals import ignored_hangup, second_interrupt_ends
 from baselines.common.envs.make import build_env
 from baselines.common.envs.registry import find_env_type, find_spec
 from baselines.common.run.evaluation import seed_of_evaluation
@@ -54,16 +53,13 @@ def main(argv=None):
 
     Raises:
         SystemExit: after one line on stderr, with status 2 for a mistake in ``argv``,
-            or 1 if the model was trained but part of the log could not be written.
+            or 1 if a file could not be written.
     """
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(cli.one_line_errors())
+    with cli.one_line_errors():
         if argv is None:
-            stack.enter_context(second_interrupt_ends())
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)  # A run outlives its terminal.
         mpi.connect()
-        model = run(sys.argv[1:] if argv is None else list(argv))
-        check_log()
-        return model
+        return run(sys.argv[1:] if argv is None else list(argv))
 
 
 def run(argv):
@@ -77,16 +73,6 @@ def run(argv):
         with trained_env.make(1, settings.seed, render_mode="human") as env:
             play(model, env)
     return model
-
-
-def check_log() -> None:
-    """Ends the program with status 1 if part of the log could not be written."""
-    sentences = [line for lost in mpi.gather(logger.get_lost()) for line in lost]
-    if not sentences:
-        return
-    lost = list(dict.fromkeys(sentences))
-    more = f"; and {len(lost) - 3} more" if len(lost) > 3 else ""
-    mpi.end(1, f"error: the log is not complete: {'; '.join(lost[:3])}{more}")
 
 
 def get_env_type(args):
@@ -106,7 +92,6 @@ def train(settings):
             folder = settings.resume or settings.log_path
             logger.configure(folder, config.get("log_formats"), config)
             stack.callback(logger.close)
-            stack.enter_context(ignored_hangup())
         env = stack.enter_context(make_train_env(settings))
         arguments = dict(settings.learn_arguments, env=env)
         if settings.training and arguments.get("eval_interval"):
@@ -190,10 +175,8 @@ def write_report(folder) -> None:
         return
     try:
         report_run(folder)
-    except FullDiskError:
+    except UserFileError:
         raise
-    except UserFileError as error:
-        logger.lose(error)
     except UserError as error:
         print(f"no report was written: {one_line(error)}")
 

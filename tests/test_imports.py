@@ -42,8 +42,6 @@ TO_CUT = {  # (file, what it imports from a later room)
     ("optimizers", "baselines.common.run.sizes.check_optimizer"),
     ("sequence_replay", "baselines.common.run.sizes"),
     ("sequence_replay", "baselines.common.run.sizes.check_sizes"),
-    ("timing", "baselines.common.saving.states"),
-    ("timing", "baselines.common.saving.states.check_like"),
     ("run", "baselines.common.views.run_folder"),
     ("run", "baselines.common.views.run_folder.check_may_begin_again"),
 }

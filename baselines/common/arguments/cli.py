@@ -28,8 +28,6 @@ from baselines.common.base.errors import (
     shown,
     suggest_name,
 )
-from baselines.common.base.held_warnings import held_warnings
-from baselines.common.base.standard_output import usable_output
 from baselines.common.base.user_code import own_traceback
 
 DASHES = "-‐‑‒–—―−﹣－"  # as keyboards, word processors and web pages have them
@@ -114,23 +112,21 @@ def check_word(word) -> None:
 
 @contextlib.contextmanager
 def one_line_errors():
-    """Ends the program with status 2 and one line on stderr for a user's mistake.
+    """Ends the program with one line on stderr and its status for a ``UserError``.
 
     With several MPI ranks, it ends all of them. An exception from the user's own code
     ends the program with status 1 and the traceback from that code on. If the
     environment variable ``BASELINES_TRACEBACK`` is set, the whole traceback is printed
-    instead. Python's warnings are held back until the block ends or a run begins; they
-    are dropped where such a line is printed.
+    instead.
     """
     try:
         if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # as during imports
             signal.signal(signal.SIGINT, signal.default_int_handler)
-        with usable_output(), held_warnings():
-            yield
+        yield
     except UserError as error:
         if os.environ.get(TRACEBACK):
             raise
-        mpi.end(2, f"error: {one_line(error)}")
+        mpi.end(error.status, f"error: {one_line(error)}")
     except KeyboardInterrupt:
         mpi.end(130)
     except SystemExit as error:

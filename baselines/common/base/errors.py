@@ -18,6 +18,8 @@ LONGEST = 2000  # characters in a message, which may quote somebody else's files
 class UserError(Exception):
     """A mistake by the caller; the message says what is wrong and what is expected."""
 
+    status = 2  # with which a command line exits
+
 
 class UserValueError(UserError, ValueError):
     """A value, space or file content that cannot be used."""
@@ -31,12 +33,10 @@ class UserFileError(UserError, OSError):
     """A path that cannot be read or written."""
 
 
-class FullDiskError(UserFileError):
-    """There was no space left to write a file."""
+class WriteError(UserFileError):
+    """A file could not be written, for example because the disk is full."""
 
-
-class RemovedFileError(UserFileError, FileNotFoundError):
-    """A file that was being written to is no longer in its folder."""
+    status = 1
 
 
 class DivergedError(UserError, ArithmeticError):
