@@ -122,12 +122,13 @@ def getkvs():
 
 def log(*words, level=INFO):
     """Writes a line of text to the terminal and to log.txt."""
-    current.log(*words, level=level)
+    if level >= current.level:
+        current.forward("write_text", " ".join(map(str, words)))
 
 
 def debug(*words):
     """Writes text that appears only after ``set_level(DEBUG)``."""
-    current.log(*words, level=DEBUG)
+    log(*words, level=DEBUG)
 
 
 def show(line):
@@ -139,12 +140,12 @@ def show(line):
 
 def warn(*words):
     """Writes a warning, as ``log`` does."""
-    current.log("warning:", *words, level=WARN)
+    log("warning:", *words, level=WARN)
 
 
 def error(*words):
     """Writes an error, as ``log`` does."""
-    current.log("error:", *words, level=ERROR)
+    log("error:", *words, level=ERROR)
 
 
 def set_level(level):

@@ -113,10 +113,6 @@ REFUSED_STATES = {
         lambda s: s["episodes"].update(results=[{"l": 1}]),
         "episodes cannot be restored .*'r'",
     ),
-    "seconds that are NaN": (
-        lambda s: s["clock"].update(seconds=float("nan")),
-        "clock",
-    ),
     "no part": (lambda s: s.pop("clock"), "it has no clock"),
     "the log as a number": (lambda s: s.update(logger=5), "logger"),
     "a size of the log that is true": (

@@ -90,17 +90,6 @@ def test_auto_asks_the_processor(tmp_path, monkeypatch, flags, expected):
 
 
 @pytest.mark.parametrize("fast", [False, True])
-def test_one_line_says_that_bfloat16_will_be_slower(
-    tmp_path, monkeypatch, capsys, fast
-):
-    monkeypatch.setattr(precision, "has_bfloat16", lambda: fast)
-    env = gym.make("CartPole-v1")
-    with logger.scoped_configure(str(tmp_path), ["stdout"]):
-        learn(env=env, network="mlp", total_timesteps=10, precision="bfloat16")
-    assert capsys.readouterr().out.count("which is slower than float32") == (not fast)
-
-
-@pytest.mark.parametrize("fast", [False, True])
 def test_command_line_stores_what_auto_means(monkeypatch, fast):
     """So that --resume, which takes no --precision, can be given on any machine."""
     monkeypatch.setattr(precision, "has_bfloat16", lambda: fast)

@@ -64,21 +64,10 @@ def test_plain_line_comes_after_a_minute_without_a_row(now, capsys):
         episodes.extend([{"r": -1, "l": 9}] * 100)
         now[0] += 60
         shown.update(1_600_000, episodes, wrote_row=False)
-        episodes.extend([{"r": -2, "l": 9}] * 100)
-        now[0] += 60
-        shown.update(2_200_000, episodes, wrote_row=False)
     assert capsys.readouterr().out.splitlines() == [
         "ppo2 Pong 1M/10M 10% · 10,000 steps/s · 15 min left · mean -3",
-        "ppo2 Pong 1.6M/10M 16% · 10,000 steps/s · 14 min left · mean -1, best -1",
-        "ppo2 Pong 2.2M/10M 22% · 10,000 steps/s · 13 min left · mean -2, best -1",
+        "ppo2 Pong 1.6M/10M 16% · 10,000 steps/s · 14 min left · mean -1",
     ]
-
-
-def test_best_mean_of_a_resumed_run_is_not_known():
-    shown, episodes = Status("a2c", 100, 1000), EpisodeResults()
-    episodes.extend([{"r": 3, "l": 1}] * 100)
-    shown.update(200, episodes, wrote_row=True)
-    assert shown.score(episodes) == "mean 3"
 
 
 def test_nothing_is_shown_where_nothing_is_logged(now, capsys):

@@ -40,6 +40,7 @@ class Logger:
 
     def __init__(self, folder, formats, config=None, is_new=False):
         self.folder = folder
+        self.has_files = folder is not None and mpi.rank == 0
         self.formats = formats if mpi.rank == 0 else []
         self.config = config if mpi.rank == 0 else None
         self.outputs = None
@@ -86,10 +87,8 @@ class Logger:
             UserFileError: if there are such files and ``overwrite`` is false, or if
                 another process is writing to the folder.
         """
-        if self.folder is None or mpi.rank > 0:
-            return
         self.lock()
-        if self.claimed:
+        if self.claimed or not self.has_files:
             return
         try:
             check_links(self.folder)
@@ -134,13 +133,13 @@ class Logger:
     def begin_again(self):
         """Restarts the files of a run that has no checkpoint to continue from."""
         self.claimed = self.has_run = True
-        if self.folder is not None and mpi.rank == 0:
+        if self.has_files:
             remove_monitor_files(self.folder)
         self.open()
 
     def describe(self, make_config):
         """Writes the ``config.json`` of a run; argument as in ``begin_run``."""
-        if self.config is None and self.folder is not None and mpi.rank == 0:
+        if self.config is None and self.has_files:
             self.claim()
             # First, as outputs may read it.
             self.write_config(make_config() | {"log_formats": self.formats})
@@ -169,12 +168,8 @@ class Logger:
                 with writing(f"{name} to {self.folder}"):
                     getattr(output, method)(*arguments)
 
-    def log(self, *words, level=INFO):
-        if level >= self.level:
-            self.forward("write_text", " ".join(map(str, words)))
-
     def lock(self):
-        if self.folder is not None and self.descriptor is None and mpi.rank == 0:
+        if self.has_files and self.descriptor is None:
             with writing(self.folder):
                 os.makedirs(self.folder, exist_ok=True)
             self.descriptor = lock_folder(self.folder)
