@@ -25,7 +25,6 @@ from baselines.common.logs.outputs import find_output
 from baselines.common.logs.row_logger import DEBUG, ERROR, INFO, WARN, Logger
 from baselines.common.logs.row_logger import DISABLED as DISABLED
 from baselines.common.saving.files import check_writable
-from baselines.common.saving.states import DamagedState
 
 current = Logger(None, ["stdout"])
 
@@ -69,12 +68,14 @@ def configure(dir=None, format_strs=None, config=None) -> None:
 
 def logkv(key, value):
     """Adds a number to the row."""
-    current.logkv(key, value)
+    current.row[key] = value
 
 
 def logkv_mean(key, value):
     """Adds a number to a mean in the row, over all calls since the last row."""
-    current.logkv_mean(key, value)
+    count, mean = current.counts[key], current.row.get(key, 0.0)
+    current.row[key] = (mean * count + value) / (count + 1)
+    current.counts[key] = count + 1
 
 
 def logkvs(row):
@@ -122,12 +123,13 @@ def getkvs():
 
 def log(*words, level=INFO):
     """Writes a line of text to the terminal and to log.txt."""
-    current.log(*words, level=level)
+    if level >= current.level:
+        current.forward("write_text", " ".join(map(str, words)))
 
 
 def debug(*words):
     """Writes text that appears only after ``set_level(DEBUG)``."""
-    current.log(*words, level=DEBUG)
+    log(*words, level=DEBUG)
 
 
 def show(line):
@@ -139,12 +141,12 @@ def show(line):
 
 def warn(*words):
     """Writes a warning, as ``log`` does."""
-    current.log("warning:", *words, level=WARN)
+    log("warning:", *words, level=WARN)
 
 
 def error(*words):
     """Writes an error, as ``log`` does."""
-    current.log("error:", *words, level=ERROR)
+    log("error:", *words, level=ERROR)
 
 
 def set_level(level):
@@ -180,23 +182,6 @@ def get_config():
     return current.config
 
 
-def lose(error):
-    """Records that a file of the run could not be written; warns the first time.
-
-    Args:
-        error: a UserFileError, or its message.
-    """
-    current.lose(error)
-
-
-def get_lost():
-    """Returns which files of the log could not be written and why, as sentences.
-
-    Training goes on without them, except on a full disk, which ends it.
-    """
-    return current.lost
-
-
 def get_state():
     """Returns how much has been written to each file."""
     return current.get_state()
@@ -207,10 +192,7 @@ def set_state(state):
 
     Raises:
         UserValueError: if something has been written already.
-        DamagedState: if ``state`` is not a result of ``get_state``.
     """
-    if not isinstance(state, dict):
-        raise DamagedState("the log has no sizes by format")
     if current.outputs is not None:
         raise UserValueError(
             f"cannot resume: something was logged to {current.folder} already; "

@@ -9,6 +9,7 @@ import contextlib
 import os
 import secrets
 import shlex
+import signal
 import sys
 
 from baselines import logger
@@ -47,6 +48,8 @@ def main(argv=None):
             or 1 if a file could not be written during training.
     """
     with cli.one_line_errors():
+        if argv is None:
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)  # A run outlives its terminal.
         mpi.connect()
         arguments = read_arguments(sys.argv[1:] if argv is None else list(argv))
         if arguments["play"]:

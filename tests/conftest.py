@@ -5,9 +5,9 @@ import importlib
 
 import numpy as np
 import pytest
-from baselines.common.arguments.declaration import declared_arguments
 
 from baselines import logger
+from baselines.common.arguments.declaration import declared_arguments
 from baselines.common.arguments.discovery import (
     find_algorithm,
     find_defaults,

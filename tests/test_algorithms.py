@@ -16,7 +16,6 @@ import gymnasium as gym
 import keras
 import numpy as np
 import pytest
-from baselines.common.arguments.declaration import declared_arguments
 from baselines.common.run.parsing import parse
 from conftest import killed_after, slow
 
@@ -24,6 +23,7 @@ import baselines
 from baselines import logger
 from baselines.common import backend
 from baselines.common.arguments import types as arg
+from baselines.common.arguments.declaration import declared_arguments
 from baselines.common.arguments.discovery import find_algorithm, find_defaults
 from baselines.common.base.errors import UserTypeError, UserValueError
 from baselines.common.envs import make_env, make_vec_env

@@ -10,9 +10,9 @@ import struct
 import gymnasium as gym
 import numpy as np
 import pytest
+from baselines.common.arguments.checked import NOT_IN_FILE
 
 import baselines
-from baselines.common.arguments.checked import NOT_IN_FILE
 from baselines.common.base.errors import UserFileError, UserValueError
 from baselines.common.data import replay_buffer
 from baselines.common.saving.files import replace_file
@@ -112,10 +112,6 @@ REFUSED_STATES = {
     "results without a return": (
         lambda s: s["episodes"].update(results=[{"l": 1}]),
         "episodes cannot be restored .*'r'",
-    ),
-    "seconds that are NaN": (
-        lambda s: s["clock"].update(seconds=float("nan")),
-        "clock",
     ),
     "no part": (lambda s: s.pop("clock"), "it has no clock"),
     "the log as a number": (lambda s: s.update(logger=5), "logger"),

@@ -40,8 +40,6 @@ TO_CUT = {  # (file, what it imports from a later room)
     ("optimizers", "baselines.common.run.sizes.check_optimizer"),
     ("sequence_replay", "baselines.common.run.sizes"),
     ("sequence_replay", "baselines.common.run.sizes.check_sizes"),
-    ("timing", "baselines.common.saving.states"),
-    ("timing", "baselines.common.saving.states.check_like"),
 }
 
 

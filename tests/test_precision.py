@@ -8,6 +8,7 @@ import sys
 import gymnasium as gym
 import numpy as np
 import pytest
+from baselines.common.run.parsing import parse
 from gymnasium import spaces
 
 from baselines import evaluate, logger, run
@@ -22,7 +23,6 @@ from baselines.common.networks.layers import dense
 from baselines.common.networks.model import build_network
 from baselines.common.networks.policies import Policy
 from baselines.common.run.algorithm import algorithm
-from baselines.common.run.parsing import parse
 
 IMAGE = spaces.Box(0, 255, (36, 36, 1), np.uint8)
 
@@ -87,17 +87,6 @@ def test_auto_asks_the_processor(tmp_path, monkeypatch, flags, expected):
     monkeypatch.setattr(backend, "gpu_has_bfloat16", lambda: not expected)
     assert choose_precision("auto") == ("float32" if expected else "bfloat16")
     assert choose_precision("bfloat16") == "bfloat16"
-
-
-@pytest.mark.parametrize("fast", [False, True])
-def test_one_line_says_that_bfloat16_will_be_slower(
-    tmp_path, monkeypatch, capsys, fast
-):
-    monkeypatch.setattr(precision, "has_bfloat16", lambda: fast)
-    env = gym.make("CartPole-v1")
-    with logger.scoped_configure(str(tmp_path), ["stdout"]):
-        learn(env=env, network="mlp", total_timesteps=10, precision="bfloat16")
-    assert capsys.readouterr().out.count("which is slower than float32") == (not fast)
 
 
 @pytest.mark.parametrize("fast", [False, True])

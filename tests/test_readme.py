@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from baselines.common.arguments.declaration import declared_arguments
 from baselines.common.run.parsing import parse
 from conftest import import_learn
 from gymnasium import spaces
@@ -17,6 +16,7 @@ from toy_logs import write_log
 
 from baselines import evaluate, logger, play, plot, report, run, runs
 from baselines.common.arguments import cli
+from baselines.common.arguments.declaration import declared_arguments
 from baselines.common.arguments.discovery import list_algorithms
 from baselines.common.arguments.types import NETWORK
 from baselines.common.base.errors import OUR_NAMES, UserFileError

@@ -4,6 +4,7 @@ import os
 
 import numpy as np
 import pytest
+from baselines.common.run.parsing import parse
 from conftest import import_learn
 from gymnasium import spaces
 
@@ -17,7 +18,6 @@ from baselines.common.data.replay_buffer import ReplayBuffer
 from baselines.common.envs import make_vec_env
 from baselines.common.networks.networks import mlp
 from baselines.common.networks.policies import Policy
-from baselines.common.run.parsing import parse
 from baselines.common.run.settings import OWN
 from baselines.common.updates.optimizers import Adam, RMSprop
 

@@ -18,7 +18,6 @@ from baselines.common.saving.files import (
     flush,
     open_text,
     synced_size,
-    tolerating,
     writing,
 )
 from baselines.common.saving.log_folder import check_no_run, hold
@@ -33,8 +32,7 @@ class Monitor(gym.Wrapper):
     The result is put in ``info["episode"]`` of the last step and, if a file name is
     given, appended to ``<filename>.monitor.csv``. The format is that of OpenAI
     Baselines, which many tools read: a comment line of JSON, the header ``r,l,t``, and
-    one row per episode. If the file can no longer be written, recording goes on without
-    it, and from then on results have an entry ``lost``, a sentence that says why.
+    one row per episode.
 
     Args:
         env: the environment; rewards are recorded as it returns them.
@@ -47,7 +45,7 @@ class Monitor(gym.Wrapper):
         info_keywords: keys of the last step's info to record as well.
 
     Raises:
-        UserFileError: from ``reset``, if the file cannot be created.
+        WriteError: if the file cannot be written.
         RuntimeError: from ``step`` after the end of an episode, and from ``reset``
             during an episode if ``allow_early_resets`` is false.
     """
@@ -161,11 +159,7 @@ def episode_result(episode_return, length, t_start) -> dict:
 
 
 class ResultsWriter:
-    """Writes a ``monitor.csv`` file for one environment or for a VecEnv.
-
-    Attributes:
-        lost: a sentence that says why the file is no longer written; None if it is.
-    """
+    """Writes a ``monitor.csv`` file for one environment or for a VecEnv."""
 
     def __init__(self, filename, header, extra_keys=()):
         filename = os.path.expanduser(os.fspath(filename))
@@ -177,17 +171,16 @@ class ResultsWriter:
         self.filename = os.path.abspath(filename)
         self.header = header
         self.keys = ("r", "l", "t", *extra_keys)
-        self.file = self.lost = None
-        self.size = None  # at the last get_state(); None if there is no file
+        self.file = None
         self.continues = False  # whether an earlier process began the file
 
     def open(self):
-        """Creates the file and its folders, unless it is already open or lost.
+        """Creates the file and its folders, unless it is already open.
 
         Raises:
             UserFileError: if the file exists and belongs to a run, or cannot be made.
         """
-        if self.file or self.lost:
+        if self.file:
             return
         if os.path.exists(self.filename) and not self.continues:
             check_no_run(os.path.dirname(self.filename))
@@ -202,47 +195,24 @@ class ResultsWriter:
             self.file.flush()
 
     def write_row(self, row):
-        """Writes the result of an episode, or adds ``lost`` to it if that fails.
-
-        Raises:
-            FullDiskError: if there is no space left.
-        """
+        """Writes the result of an episode; raises WriteError if that fails."""
         self.open()
-        if not self.lost:
-            with tolerating(self.filename, self._lose):
-                self.csv.writerow(row)
-                flush(self.file)
-        if self.lost:
-            row["lost"] = self.lost
-
-    def _lose(self, error):
-        self.lost = str(error)
-        if isinstance(error, FileNotFoundError):
-            self.size = None
-        self.close()
+        with writing(self.filename):
+            self.csv.writerow(row)
+            flush(self.file)
 
     def get_state(self) -> dict:
-        if not self.lost:
-            with tolerating(self.filename, self._lose):
-                self.size = synced_size(self.file)
-        return {"header": self.header, "size": self.size}
+        return {"header": self.header, "size": synced_size(self.file)}
 
     def set_state(self, state) -> None:
         """Opens the file of an earlier process, truncated to its size at that time.
 
-        A file that was lost and no longer exists is created again.
-
         Raises:
             UserFileError: if the file is missing or shorter than that.
         """
-        check_like(state, {"header": ..., "size": ...}, "file")
-        self.lost, self.continues = None, True
-        self.header, self.size = state["header"], state["size"]
-        if self.size is None:
-            self.close()
-            self.open()
-            return
-        self.file = open_text(self.filename, self.size)
+        check_like(state, {"header": ..., "size": 0}, "file")
+        self.continues, self.header = True, state["header"]
+        self.file = open_text(self.filename, state["size"])
         hold(self.file)
         self.csv = csv.DictWriter(self.file, self.keys)
 
@@ -268,8 +238,7 @@ class ResultsWriter:
 
     def close(self):
         if self.file:
-            # What cannot be written has been reported before.
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError):  # It has been raised before.
                 self.file.close()
             self.file = None
 

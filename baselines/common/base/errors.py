@@ -31,12 +31,10 @@ class UserFileError(UserError, OSError):
     """A path that cannot be read or written."""
 
 
-class FullDiskError(UserFileError):
-    """There was no space left to write a file."""
+class WriteError(UserFileError):
+    """A file could not be written, for example because the disk is full."""
 
-
-class RemovedFileError(UserFileError, FileNotFoundError):
-    """A file that was being written to is no longer in its folder."""
+    status = 1
 
 
 class DivergedError(UserError, ArithmeticError):

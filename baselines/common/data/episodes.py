@@ -58,9 +58,6 @@ class EpisodeResults:
         self.previous = 0  # those before the last update
 
     def extend(self, results) -> None:
-        for result in results:
-            if "lost" in result:  # from a Monitor, which may be in another process
-                logger.lose(result.pop("lost"))
         self.results.extend(results)
         self.count += len(results)
 

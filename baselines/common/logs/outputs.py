@@ -3,22 +3,16 @@
 An output has the methods of ``JSONOutput``. It may also have ``write_text(text)`` and,
 to receive histograms and videos, ``write_histogram(name, values, step)`` and
 ``write_video(name, frames, frames_per_second, step)``, as ``TensorBoardOutput`` has;
-``logger`` describes their arguments. If an output raises an OSError, other than for a
-full disk, the run continues without it.
+``logger`` describes their arguments.
 """
 
 import contextlib
 import csv
-import glob
-import importlib
 import importlib.util
 import io
 import itertools
 import json
 import os
-import socket
-import struct
-import sys
 import time
 from pathlib import Path
 
@@ -40,22 +34,43 @@ from baselines.common.saving.files import (
     sync_file,
     synced_size,
 )
-from baselines.common.saving.states import DamagedState, check_like
+from baselines.common.saving.states import check_like
 from baselines.common.saving.video import encode_gif
 
 NUM_BINS = 30  # of a histogram of real numbers
 MAX_BINS = 256  # of a histogram of integers
 
 
-class TableOutput:
-    """Rows as tables of two columns: on the terminal, or in ``log.txt``.
+class JSONOutput:
+    """Rows of ``progress.json``, one JSON object per line.
 
     Every output continues from ``state``, which ``get_state`` returned in an earlier
     process, or starts a new file if that is None.
     """
 
+    file_name = "progress.json"
+
     def __init__(self, folder, state=None):
-        self.file = open_text(os.path.join(folder, "log.txt"), state)
+        self.file = open_text(os.path.join(folder, self.file_name), state)
+
+    def write_row(self, row):
+        self._write_line(json.dumps(row))
+
+    def _write_line(self, line):
+        self.file.write(line + "\n")
+        flush(self.file)
+
+    def get_state(self):
+        return synced_size(self.file)
+
+    def close(self):
+        self.file.close()
+
+
+class TextOutput(JSONOutput):
+    """Rows of ``log.txt`` as tables of two columns, as in OpenAI Baselines."""
+
+    file_name = "log.txt"
 
     def write_row(self, row):
         cells = {key: format_value(value) for key, value in sorted(row.items())}
@@ -69,44 +84,22 @@ class TableOutput:
         self.write_text("\n".join([line, *rows, line]))
 
     def write_text(self, text):
-        self.file.write(text + "\n")
-        flush(self.file)
-
-    def get_state(self):
-        return synced_size(self.file)
-
-    def close(self):
-        self.file.close()
+        self._write_line(text)
 
 
-class TerminalOutput(TableOutput):
+class TerminalOutput(TextOutput):
     def __init__(self, folder, state=None):
         pass
 
-    @property
-    def file(self):
-        return sys.stdout  # which may be replaced while a live line is shown
-
     def write_text(self, text):
-        try:
-            try:
-                self.file.write(text + "\n")
-            except UnicodeEncodeError as error:
-                encoded = text.encode(error.encoding, "backslashreplace")
-                self.file.write(encoded.decode(error.encoding) + "\n")
-            self.file.flush()
-        except OSError:
-            # The reader of stdout is gone, but the run continues. Without the redirect,
-            # Python would try to flush the rest again at exit.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), self.file.fileno())
-            with contextlib.suppress(OSError):
-                print("nobody reads standard output any more", file=sys.stderr)
+        with contextlib.suppress(OSError):  # The terminal may be closed.
+            print(text, flush=True)
 
     def get_state(self):
         return None
 
     def close(self):
-        pass  # The terminal stays open.
+        pass
 
 
 class CSVOutput:
@@ -115,24 +108,16 @@ class CSVOutput:
     def __init__(self, folder, state=None):
         self.path = os.path.join(folder, "progress.csv")
         self.columns, self.rows = [], []
-        self.file = None
         if state is not None:
             check_like(state, {"columns": ..., "rows": 0})
-            self.columns = list(state["columns"])
-            if not all(isinstance(name, str) for name in self.columns):
-                raise DamagedState("a column of progress.csv is not text")
+            self.columns = state["columns"]
             self.rows = self._read_rows(state["rows"])
         self._rewrite()
 
     def _read_rows(self, count):
-        try:
-            if not os.path.isfile(self.path):
-                raise FileNotFoundError(self.path)
-            with open(self.path, newline="") as file:
-                rows = list(itertools.islice(csv.DictReader(file), count))
-            rows = [{key: row[key] for key in self.columns} for row in rows]
-        except (OSError, KeyError):
-            rows = []
+        rows = []
+        with contextlib.suppress(OSError), open(self.path, newline="") as file:
+            rows = list(itertools.islice(csv.DictReader(file), count))
         if len(rows) < count:
             raise UserFileError(
                 f"cannot resume: {self.path} is missing or shorter than at the "
@@ -142,13 +127,13 @@ class CSVOutput:
 
     def write_row(self, row):
         self.rows.append(row)
-        new = [key for key in row if key not in self.columns]
-        if new:
-            self.columns += new
-            self._rewrite()
+        if row.keys() <= set(self.columns):
+            self._make_writer(self.file).writerow(row)
+            flush(self.file)
         else:
-            self.writer.writerow(row)
-        flush(self.file)
+            self.columns += [key for key in row if key not in self.columns]
+            self.file.close()
+            self._rewrite()
 
     def _rewrite(self):
         text = io.StringIO()
@@ -157,13 +142,13 @@ class CSVOutput:
             writer.writeheader()
         writer.writerows(self.rows)
         replace_file(self.path, text.getvalue().encode())
-        if self.file is not None:
-            self.file.close()
         self.file = open(self.path, "a", newline="")
-        self.writer = self._make_writer(self.file)
 
     def _make_writer(self, file):
-        return csv.DictWriter(file, self.columns, restval="", lineterminator="\n")
+        # Rows of a resumed run may have columns that were new after its checkpoint.
+        return csv.DictWriter(
+            file, self.columns, extrasaction="ignore", lineterminator="\n"
+        )
 
     def get_state(self):
         sync_file(self.file)
@@ -173,95 +158,62 @@ class CSVOutput:
         self.file.close()
 
 
-class JSONOutput:
-    """Rows of ``progress.json``, one JSON object per line."""
-
-    def __init__(self, folder, state=None):
-        self.file = open_text(os.path.join(folder, "progress.json"), state)
-
-    def write_row(self, row):
-        self.file.write(json.dumps(row) + "\n")
-        flush(self.file)
-
-    def get_state(self):
-        return synced_size(self.file)
-
-    def close(self):
-        self.file.close()
-
-
 class TensorBoardOutput:
-    """Scalars, histograms and videos over agent steps, in the folder ``tb``."""
+    """Scalars, histograms and videos over agent steps, in the folder ``tb``.
+
+    It writes in the calling thread: a checkpoint could not wait for the queue of
+    tensorboardX's ``SummaryWriter``, and an error in its thread would hang the run.
+    """
 
     def __init__(self, folder, state=None):
         # Imported only here, because it is an optional dependency.
-        from tensorboardX.proto.event_pb2 import SessionLog
+        from tensorboardX import event_file_writer, summary
+        from tensorboardX.proto import event_pb2
 
-        if state is not None:
-            check_like(state, 0)
-        folder = os.path.join(folder, "tb")
-        os.makedirs(folder, exist_ok=True)
-        if state is None:  # Another run may have been logged here.
-            for path in glob.glob(os.path.join(glob.escape(folder), "events.out.*")):
-                os.unlink(path)
+        check_like(state or 0, 0)
+        os.makedirs(os.path.join(folder, "tb"), exist_ok=True)
+        self.summary, self.protocol = summary, event_pb2
         self.step = state or 0
         # The step is in the name because two files may begin in the same second.
-        place = f"{int(time.time())}.{socket.gethostname()}.{self.step}"
-        self.file = open(os.path.join(folder, f"events.out.tfevents.{place}"), "wb")
-        self._write(0, file_version="brain.Event:2")
+        prefix, suffix = os.path.join(folder, "tb", "events"), f".{self.step}"
+        self.writer = event_file_writer.EventsWriter(prefix, suffix)
         if state is not None:
             # TensorBoard then hides what a run wrote after its checkpoint.
-            log = SessionLog(status=SessionLog.START)
-            self._write(state + 1, session_log=log)
+            self._write(state + 1, session_log={"status": "START"})
 
     def _write(self, step, **content):
-        """Writes an event. (tensorboardX would use a thread, which errors end.)"""
-        from tensorboardX.proto.event_pb2 import Event
-        from tensorboardX.record_writer import masked_crc32c
-
-        event = Event(wall_time=time.time(), step=step, **content).SerializeToString()
-        for part in struct.pack("<Q", len(event)), event:
-            self.file.write(part + struct.pack("<I", masked_crc32c(part)))
-        flush(self.file)
+        event = self.protocol.Event(wall_time=time.time(), step=step, **content)
+        self.writer.write_event(event)
+        self.writer.flush()
 
     def write_row(self, row):
-        from tensorboardX.summary import Summary, scalar, text
-
         self.step = row.get("total_timesteps", self.step + 1)
-        summary = Summary()
+        summary = self.summary.Summary()
         for key, value in row.items():
             if isinstance(value, str):
-                summary.MergeFrom(text(key, value))
+                summary.MergeFrom(self.summary.text(key, value))
             # NaN are, for example, mean returns before an episode has ended.
             elif value is not None and not np.isnan(value):
-                summary.MergeFrom(scalar(key, value))
+                summary.MergeFrom(self.summary.scalar(key, value))
         self._write(self.step, summary=summary)
 
     def write_histogram(self, name, values, step):
-        from tensorboardX.summary import histogram
-
-        self._write(step, summary=histogram(name, values, bin_edges(values)))
+        summary = self.summary.histogram(name, values, bins_of(values))
+        self._write(step, summary=summary)
 
     def write_video(self, name, frames, frames_per_second, step):
-        from tensorboardX.proto.summary_pb2 import Summary
-
         # tensorboardX's own video() needs moviepy.
+        gif = encode_gif(frames, frames_per_second)
         height, width, channels = frames[0].shape
-        image = Summary.Image(
-            height=height,
-            width=width,
-            colorspace=channels,
-            encoded_image_string=encode_gif(frames, frames_per_second),
-        )
-        value = Summary.Value(tag=name, image=image)
-        self._write(step, summary=Summary(value=[value]))
+        image = {"height": height, "width": width, "colorspace": channels}
+        image["encoded_image_string"] = gif
+        self._write(step, summary={"value": [{"tag": name, "image": image}]})
 
     def get_state(self):
-        sync_file(self.file)
         return int(self.step)
 
     def close(self):
-        self.file.close()
+        self.writer.close()
 
 
 class WandbOutput:
@@ -278,16 +230,12 @@ class WandbOutput:
         # Imported only here, because it is optional and slow to import.
         import wandb
 
-        if state is not None:
-            check_like(state, "")
-
-        config = {}
-        with contextlib.suppress(FileNotFoundError):
-            config = json.loads(Path(folder, "config.json").read_text())
+        check_like(state or "", "")
+        config = Path(folder, "config.json")
         try:
             self.run = wandb.init(
                 dir=folder,
-                config=config,
+                config=json.loads(config.read_text()) if config.is_file() else {},
                 id=state,
                 resume=None if state is None else "allow",
                 # The caller may have a run of their own.
@@ -299,38 +247,35 @@ class WandbOutput:
                 f"cannot log to Weights & Biases: {first_line(error)} "
                 "(WANDB_MODE=offline logs to the folder alone)"
             ) from None
+        self.wandb = wandb
         self.run.define_metric("*", step_metric="total_timesteps")
 
     def write_row(self, row):
         self.run.log(row)
 
     def write_histogram(self, name, values, step):
-        from wandb import Histogram
-
-        counts = np.histogram(values, bins=bin_edges(values))
-        self.run.log({name: Histogram(np_histogram=counts), "total_timesteps": step})
+        counts = np.histogram(values, bins_of(values))
+        histogram = self.wandb.Histogram(np_histogram=counts)
+        self.run.log({name: histogram, "total_timesteps": step})
 
     def write_video(self, name, frames, frames_per_second, step):
-        from wandb import Video
-
         # Encoded here, because wandb would need moviepy.
         gif = io.BytesIO(encode_gif(frames, frames_per_second))
-        self.run.log({name: Video(gif, format="gif"), "total_timesteps": step})
+        video = self.wandb.Video(gif, format="gif")
+        self.run.log({name: video, "total_timesteps": step})
 
     def get_state(self):
         return self.run.id
 
     def close(self):
-        import wandb
-
         self.run.finish()
-        if wandb.run is None:  # The caller has no run of their own.
-            wandb.teardown()  # ends its service process
+        if self.wandb.run is None:  # The caller has no run of their own.
+            self.wandb.teardown()  # ends its service process
 
 
 OUTPUTS = {
     "stdout": TerminalOutput,
-    "log": TableOutput,
+    "log": TextOutput,
     "csv": CSVOutput,
     "json": JSONOutput,
     "tensorboard": TensorBoardOutput,
@@ -349,7 +294,6 @@ def find_output(name):
         UserValueError: if there is no format of that name.
         MissingDependency: if its package is not installed.
     """
-    module, colon, attribute = name.partition(":")
     package = PACKAGES.get(name)
     if package is not None and importlib.util.find_spec(package) is None:
         raise MissingDependency(
@@ -358,6 +302,7 @@ def find_output(name):
         )
     if name in OUTPUTS:
         return OUTPUTS[name]
+    module, colon, attribute = name.partition(":")
     if not colon:
         raise UserValueError(
             f"unknown log format {name!r}{suggest(name, OUTPUTS)} "
@@ -369,12 +314,12 @@ def find_output(name):
     return getattr(home, attribute)
 
 
-def bin_edges(values) -> np.ndarray:
-    """Returns the bin edges of a histogram: one bin per integer, if they are few."""
+def bins_of(values):
+    """Returns the bins of a histogram: one per integer, if they are few."""
     low, high = values.min(), values.max()
     if np.issubdtype(values.dtype, np.integer) and high - low < MAX_BINS:
         return np.arange(int(low), int(high) + 2) - 0.5
-    return np.histogram_bin_edges(values, NUM_BINS)
+    return NUM_BINS
 
 
 def format_value(value) -> str:

@@ -3,18 +3,17 @@
 import contextlib
 import json
 import os
-import sys
 from collections import defaultdict
+
+import numpy as np
 
 from baselines.common.base import mpi
 from baselines.common.base.errors import UserTypeError, shown
-from baselines.common.base.held_warnings import show_warnings
 from baselines.common.logs.outputs import find_output
-from baselines.common.saving.files import replace_file, tolerating, writing
+from baselines.common.saving.files import replace_file, writing
 from baselines.common.saving.log_folder import (
     check_links,
     check_unused,
-    is_lock_of,
     lock_folder,
     remove_monitor_files,
     remove_run_files,
@@ -36,19 +35,16 @@ class Logger:
 
     Attributes:
         level: text below this level is left out; with DISABLED, rows are as well.
-        outputs: by format, without those that failed; None while closed.
-        lost: sentences that say which files could not be written, and why.
+        outputs: by format; None while closed.
     """
 
     def __init__(self, folder, formats, config=None, is_new=False):
         self.folder = folder
+        self.has_files = folder is not None and mpi.rank == 0
         self.formats = formats if mpi.rank == 0 else []
         self.config = config if mpi.rank == 0 else None
-        self.config_text = None  # of config.json, once it was written
         self.outputs = None
-        # By format, from the last get_state() that worked; None before outputs exist.
-        self.states = None
-        self.lost = []
+        self.states = {}  # by format, from when they were closed
         self.descriptor = None  # of the lock
         self.is_new = is_new
         self.claimed = False  # whether files of a run in the folder are this logger's
@@ -72,19 +68,14 @@ class Logger:
             self.claim()
         else:  # of a run that is resumed
             self.claimed = self.has_run = True
-        show_warnings()  # The arguments were accepted, and the run begins.
-        state = state or self.states or {}
-        states = {name: state.get(name) for name in self.formats}
-        if self.folder is not None:
-            with writing(self.folder):
-                os.makedirs(self.folder, exist_ok=True)
+        states = self.states if state is None else state
         if self.config is not None:
             self.write_config(self.config)
         outputs = {}
-        for name, state in states.items():
+        for name in self.formats:
             with writing(f"{name} to {self.folder}"):
-                outputs[name] = find_output(name)(self.folder, state)
-        self.outputs, self.states = outputs, states
+                outputs[name] = find_output(name)(self.folder, states.get(name))
+        self.outputs = outputs
 
     def claim(self, overwrite=False):
         """Locks the folder, and makes sure that it has no files of another run.
@@ -96,10 +87,8 @@ class Logger:
             UserFileError: if there are such files and ``overwrite`` is false, or if
                 another process is writing to the folder.
         """
-        if self.folder is None or mpi.rank > 0:
-            return
         self.lock()
-        if self.claimed:
+        if self.claimed or not self.has_files:
             return
         try:
             check_links(self.folder)
@@ -135,7 +124,7 @@ class Logger:
             overwrite = overwrite or self.is_new
             if overwrite:
                 self.close()
-                self.states = None
+                self.states = {}
         self.claim(overwrite)
         self.has_run = True
         self.describe(make_config)
@@ -144,33 +133,21 @@ class Logger:
     def begin_again(self):
         """Restarts the files of a run that has no checkpoint to continue from."""
         self.claimed = self.has_run = True
-        if self.folder is not None and mpi.rank == 0:
+        if self.has_files:
             remove_monitor_files(self.folder)
         self.open()
 
     def describe(self, make_config):
         """Writes the ``config.json`` of a run; argument as in ``begin_run``."""
-        if self.config is None and self.folder is not None and mpi.rank == 0:
+        if self.config is None and self.has_files:
             self.claim()
             # First, as outputs may read it.
             self.write_config(make_config() | {"log_formats": self.formats})
             self.open()
 
     def write_config(self, config):
-        self.config_text = json.dumps(config, indent=2) + "\n"
-        replace_file(self.config_path, self.config_text.encode())
-
-    @property
-    def config_path(self):
-        return os.path.join(self.folder, "config.json")
-
-    def logkv(self, key, value):
-        self.row[key] = value
-
-    def logkv_mean(self, key, value):
-        count, mean = self.counts[key], self.row.get(key, 0.0)
-        self.row[key] = (mean * count + value) / (count + 1)
-        self.counts[key] = count + 1
+        text = json.dumps(config, indent=2) + "\n"
+        replace_file(os.path.join(self.folder, "config.json"), text.encode())
 
     def dumpkvs(self):
         row = mpi.mean_row({key: plain(key, value) for key, value in self.row.items()})
@@ -186,45 +163,13 @@ class Logger:
     def forward(self, method, *arguments):
         """Calls a method on every output that has it."""
         self.open()
-        for name, output in list(self.outputs.items()):
+        for name, output in self.outputs.items():
             if self.level < DISABLED and hasattr(output, method):
-                with self.tolerating(name):
+                with writing(f"{name} to {self.folder}"):
                     getattr(output, method)(*arguments)
 
-    @contextlib.contextmanager
-    def tolerating(self, name):
-        """Closes an output that fails, and leaves it out from then on."""
-
-        def lose(error):
-            if isinstance(error, FileNotFoundError):
-                self.states[name] = None  # Nothing is left to continue.
-            with contextlib.suppress(OSError):
-                self.outputs.pop(name).close()
-            self.lose(error)
-
-        with tolerating(f"{name} to {self.folder}", lose):
-            yield
-
-    def lose(self, error):
-        """Records that a file could not be written; warns on stderr the first time.
-
-        Args:
-            error: a UserFileError, or its message.
-        """
-        if str(error) in self.lost:
-            return
-        self.lost.append(str(error))
-        if len(self.lost) == 1 and mpi.rank == 0:
-            # Not through the log, whose outputs may all have failed.
-            with contextlib.suppress(OSError):
-                print(f"warning: {error}; the run goes on without it", file=sys.stderr)
-
-    def log(self, *words, level=INFO):
-        if level >= self.level:
-            self.forward("write_text", " ".join(map(str, words)))
-
     def lock(self):
-        if self.folder is not None and self.descriptor is None and mpi.rank == 0:
+        if self.has_files and self.descriptor is None:
             with writing(self.folder):
                 os.makedirs(self.folder, exist_ok=True)
             self.descriptor = lock_folder(self.folder)
@@ -246,54 +191,23 @@ class Logger:
     def get_state(self):
         """Returns the states of the outputs, from which a resumed run continues."""
         self.open()
-        self.keep_folder()
-        for name, output in list(self.outputs.items()):
-            with self.tolerating(name):
-                self.states[name] = output.get_state()
-        return dict(self.states)
-
-    def keep_folder(self):
-        """Recreates the folder of a run if it is gone, so that it can be resumed.
-
-        Raises:
-            UserFileError: if that is impossible, or another run has taken its place.
-        """
-        if self.config_text is None:
-            return
-        same = is_lock_of(self.folder, self.descriptor)
-        if same and os.path.isfile(self.config_path):
-            return
-        self.unlock()
-        self.lock()
-        replace_file(self.config_path, self.config_text.encode())
+        return {name: output.get_state() for name, output in self.outputs.items()}
 
     def close(self):
         self.unlock()
         outputs, self.outputs = self.outputs or {}, None
-        # What cannot be written was reported before.
         for name, output in outputs.items():
-            with contextlib.suppress(OSError):
-                self.states[name] = None
+            with contextlib.suppress(OSError):  # An error of writing was raised before.
                 self.states[name] = output.get_state()
             with contextlib.suppress(OSError):
                 output.close()
 
 
 def plain(name, value):
-    """Returns a NumPy or tensor scalar as a Python number.
-
-    Raises:
-        UserTypeError: for an array of several numbers, or a name that is not text.
-    """
-    if not isinstance(name, str):
-        raise UserTypeError(f"names of columns are text, received {shown(name)}")
-    number = value
-    if hasattr(value, "numpy") and not hasattr(value, "item"):  # as in TensorFlow
-        number = value.numpy()
-    with contextlib.suppress(ValueError, RuntimeError):  # of arrays and tensors
-        number = number.item() if hasattr(number, "item") else number
-        if not isinstance(number, (list, tuple)):
-            return number
-    raise UserTypeError(
-        f"each column of a row is one number, received {shown(value)} for {name}"
-    )
+    """Returns a NumPy or tensor scalar as a Python number; raises UserTypeError."""
+    array = np.asarray(value)
+    if array.size != 1:
+        raise UserTypeError(
+            f"each column of a row is one number, received {shown(value)} for {name}"
+        )
+    return array.item()

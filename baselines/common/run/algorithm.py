@@ -226,7 +226,7 @@ def declare(learn, arguments):
         "    part_kwargs: arguments of the network, and of whatever else is built\n\n"
         "Raises:\n"
         "    UserError: for a mistake of the caller, before anything is written;\n"
-        "        during training, DivergedError, FullDiskError or WorkerDied, see\n"
+        "        during training, DivergedError, WriteError or WorkerDied, see\n"
         "        ``common/base/errors.py``"
     )
     return learn

@@ -29,7 +29,6 @@ class Status:
         self.name = name
         self.first_timestep = first_timestep
         self.total_timesteps = total_timesteps
-        self.best = None  # mean return
         self.start = self.last = time.perf_counter()
         self.live = None
         if mpi.rank == 0 and logger.uses("stdout") and sys.stdout.isatty():
@@ -44,9 +43,6 @@ class Status:
             episodes: ``EpisodeResults``.
             wrote_row: whether a row was logged, which shows the progress as well.
         """
-        if episodes.count >= 100:
-            mean = episodes.mean("r")
-            self.best = mean if self.best is None else max(self.best, mean)
         now = time.perf_counter()
         if self.live is None and wrote_row:
             self.last = now
@@ -54,38 +50,29 @@ class Status:
             return
         self.last = now
         line = self.line(num_timesteps, episodes)
-        if self.live is not None:
-            with contextlib.suppress(OSError):  # The terminal may be gone.
-                self.live.update(Text(line, no_wrap=True, overflow="ellipsis"))
-                self.live.refresh()
-        else:
+        if self.live is None:
             logger.show(line)
+            return
+        with contextlib.suppress(OSError):  # The terminal may be closed.
+            line = Text(line, no_wrap=True, overflow="ellipsis")
+            self.live.update(line, refresh=True)
 
     def line(self, num_timesteps, episodes) -> str:
-        """Returns name, agent steps, their rate, the time left, and mean returns."""
-        rate = (num_timesteps - self.first_timestep) / (
-            time.perf_counter() - self.start
-        )
+        """Returns name, agent steps, their rate, the time left, and the mean return."""
+        seconds = time.perf_counter() - self.start
+        rate = (num_timesteps - self.first_timestep) / seconds
         left = (self.total_timesteps - num_timesteps) / rate
-        share = num_timesteps / self.total_timesteps
-        words = [
+        return (
             f"{self.name} {short(num_timesteps)}/{short(self.total_timesteps)} "
-            f"{share:.0%}",
-            f"{rate:,.0f} steps/s",
-            f"{duration(left)} left",
-        ]
-        return " · ".join([*words, self.score(episodes)])
+            f"{num_timesteps / self.total_timesteps:.0%} · {rate:,.0f} steps/s · "
+            f"{duration(left)} left · {self.score(episodes)}"
+        )
 
     def score(self, episodes) -> str:
-        """Returns the mean return of the last 100 episodes, and the best so far.
-
-        The latter is not known of a run that was resumed.
-        """
+        """Returns the mean return of the last 100 episodes, as text."""
         if not episodes.count:
             return "no episode has ended"
-        known = self.best is not None and not self.first_timestep
-        best = f", best {self.best:.4g}" if known else ""
-        return f"mean {episodes.mean('r'):.4g}{best}"
+        return f"mean {episodes.mean('r'):.4g}"
 
     def close(self) -> None:
         if self.live is not None:

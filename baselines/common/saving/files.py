@@ -6,12 +6,7 @@ import hashlib
 import os
 import tempfile
 
-from baselines.common.base.errors import (
-    FullDiskError,
-    RemovedFileError,
-    UserError,
-    UserFileError,
-)
+from baselines.common.base.errors import UserError, UserFileError, WriteError
 from baselines.common.saving.states import check_like
 
 LONGEST_NAME = 64 * "x"  # at least as long as any file name in a run's folders
@@ -19,45 +14,24 @@ LONGEST_NAME = 64 * "x"  # at least as long as any file name in a run's folders
 
 @contextlib.contextmanager
 def writing(path):
-    """Raises a UserFileError that names ``path`` if the block cannot write it.
-
-    It is a FullDiskError if there is no space left.
-    """
+    """Raises a WriteError that names ``path`` if the block cannot write it."""
     try:
         yield
     except UserError:
         raise
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise FullDiskError(f"there is no space left to write {path}") from None
         reason = error.strerror or str(error).partition("\n")[0]
         in_the_way = error.filename2 or error.filename
         if in_the_way not in (None, path):
             reason = f"{reason} ({in_the_way})"
-        raise UserFileError(f"cannot write {path}: {reason}") from None
-
-
-@contextlib.contextmanager
-def tolerating(path, lose):
-    """Calls ``lose`` with the UserFileError if ``path`` cannot be written.
-
-    Raises:
-        FullDiskError: if there is no space left, because not only the log needs it.
-    """
-    try:
-        with writing(path):
-            yield
-    except FullDiskError:
-        raise
-    except UserFileError as error:
-        lose(error)
+        raise WriteError(f"cannot write {path}: {reason}") from None
 
 
 def replace_file(path, data) -> None:
     """Writes a file atomically (all bytes or none), and makes missing folders.
 
     Raises:
-        UserFileError: if it cannot be written, such as where there is a folder.
+        WriteError: if it cannot be written, such as where there is a folder.
     """
     # Always the same name, so that what a kill leaves behind is replaced next time.
     temporary = f"{path}.tmp"
@@ -107,8 +81,8 @@ def open_text(path, size=None):
     """Opens a text file for writing: a new one, or one truncated to ``size`` bytes.
 
     Raises:
-        UserFileError: if the file to truncate is missing or shorter, or cannot be
-            written.
+        UserFileError: if the file to truncate is missing or shorter.
+        WriteError: if it cannot be written.
         DamagedState: if ``size`` is not a number of bytes.
     """
     if size is None:
@@ -125,24 +99,10 @@ def open_text(path, size=None):
 
 
 def flush(file) -> None:
-    """Flushes an open file.
-
-    Raises:
-        RemovedFileError: if it was removed, which writing to it does not reveal.
-        UserFileError: if it cannot be written, or another file is in its place, such as
-            one that an editor saved.
-    """
+    """Flushes an open file; raises WriteError if it is not writable or was removed."""
     with writing(file.name):
         file.flush()
-        unlinked = os.fstat(file.fileno()).st_nlink == 0
-    try:
-        os.lstat(file.name)
-    except (FileNotFoundError, NotADirectoryError):
-        raise RemovedFileError(f"cannot write {file.name}: it was removed") from None
-    except OSError:
-        pass  # What was flushed is there; a network file system may be busy.
-    if unlinked:
-        raise UserFileError(f"cannot write {file.name}: another file is in its place")
+        os.stat(file.name)  # Writing to a removed file raises no error.
 
 
 def sync_file(file) -> None:

@@ -121,8 +121,8 @@ def check_may_overwrite(folder, load_path) -> None:
 
 
 def remove_monitor_files(folder) -> None:
-    """Removes the monitor files of a run that starts again from the beginning."""
-    remove(find_run_files(folder, MONITOR_FILES))
+    """Removes what a run that starts again from the beginning would not replace."""
+    remove(find_run_files(folder, [*MONITOR_FILES, "tb/events.out.*"]))
 
 
 def check_config(folder) -> None:
@@ -227,19 +227,6 @@ def lock_folder(folder) -> int | None:
             )
         time.sleep(0.05)
     return lock
-
-
-def is_lock_of(folder, lock) -> bool:
-    """Whether a lock still belongs to the folder that is now at that path.
-
-    Args:
-        folder: path.
-        lock: what ``lock_folder`` returned for the folder that was there then.
-    """
-    try:
-        return lock is None or os.path.samestat(os.stat(folder), os.fstat(lock))
-    except OSError:
-        return False
 
 
 def is_locked(folder) -> bool:

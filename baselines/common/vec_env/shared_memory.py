@@ -4,7 +4,7 @@ import os
 import sys
 import tempfile
 
-from baselines.common.base.errors import FullDiskError
+from baselines.common.base.errors import WriteError
 
 
 def shared_memory_folder():
@@ -28,7 +28,7 @@ def allocate(file, size):
         size: bytes.
 
     Raises:
-        FullDiskError: if there is no space there either.
+        WriteError: if there is no space there either.
     """
     try:
         fill(file, size)
@@ -42,7 +42,7 @@ def allocate(file, size):
         fill(file, size)
     except OSError as error:
         place = tempfile.tempdir or "the temporary folder"
-        raise FullDiskError(f"{full}; nor has {place}: {error.strerror}") from None
+        raise WriteError(f"{full}; nor has {place}: {error.strerror}") from None
     # Not to the log, which only begins once learn() has accepted everything.
     place = tempfile.gettempdir()
     print(f"warning: {full}; they go through a file in {place}", file=sys.stderr)

@@ -1,12 +1,10 @@
 """Videos of what the environments of a VecEnv look like."""
 
-import contextlib
 import math
 import os
 
-from baselines import logger
 from baselines.common.base.errors import UserValueError
-from baselines.common.saving.files import tolerating
+from baselines.common.saving.files import writing
 from baselines.common.saving.states import check_like
 from baselines.common.saving.video import Video, check_packages, check_video, shrink
 from baselines.common.vec_env.vec_env import VecEnvWrapper, tile_images
@@ -21,7 +19,6 @@ MAX_PIXELS = 320  # height and width
 class VecVideoRecorder(VecEnvWrapper):
     """Writes MP4 videos, ``video<step>.mp4``, of all environments side by side.
 
-    A video that cannot be written is left out, and ``logger.get_lost`` says why.
     Environments have to be made with ``render_mode="rgb_array"``, for example through
     ``env_kwargs`` of ``make_vec_env``.
 
@@ -74,29 +71,21 @@ class VecVideoRecorder(VecEnvWrapper):
         if self.video is None:
             self.path = self._path()
             self.frames_left = self.video_length
-        with tolerating(self.path, self._lose):
+        with writing(self.path):
             self.video = self.video or Video(self.path, FRAMES_PER_SECOND)
             self.video.add(frame)
         self.frames_left -= 1
         if self.frames_left == 0:
             self._end_video()
 
-    def _lose(self, error):
-        video, self.video = self.video, None
-        if video is not None:
-            with contextlib.suppress(OSError):
-                video.close()
-        logger.lose(error)
-
     def _path(self):
         return os.path.join(self.directory, f"video{self.num_steps:08}.mp4")
 
     def _end_video(self):
-        if self.video is not None:
-            with tolerating(self.path, self._lose):
-                self.video.close()
-                os.stat(self.path)  # Writing to a removed file raises no error.
-            self.video = None
+        video, self.video = self.video, None
+        if video is not None:
+            with writing(self.path):
+                video.close()
 
     def close(self):
         self._end_video()

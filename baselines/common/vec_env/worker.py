@@ -38,7 +38,6 @@ import numpy as np
 
 from baselines.bench.monitor import Monitor
 from baselines.common.base.errors import UserError
-from baselines.common.base.held_warnings import hold_warnings, show_warnings
 from baselines.common.base.user_code import own_traceback
 from baselines.common.envs.recorder import (
     get_env_state,
@@ -100,7 +99,6 @@ class Worker:
             self.obs[i], rewards[i], dones[i], info = step_and_reset(env, actions[i])
             # Separately, so that a pickling error is reported for this environment.
             infos.append(pickle.dumps(info))
-        show_warnings()
         return rewards, dones, infos
 
     def render(self):
@@ -138,8 +136,6 @@ class Worker:
             return pickle.dumps((True, getattr(self, request)(*arguments)))
         except BaseException as error:  # including sys.exit() in an environment
             told = error if isinstance(error, UserError) else None
-            if told is None:
-                show_warnings()
             text = own_traceback(error) or traceback.format_exc()
             return pickle.dumps((False, (self.current, told, text)))
 
@@ -166,6 +162,4 @@ if __name__ == "__main__":
     # has to wake the others. (Linux only; a container may forbid it.)
     with contextlib.suppress(AttributeError, OSError):
         os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
-    # Until the first step, as errors before that are reported in one line.
-    hold_warnings()
     serve(Connection(int(sys.argv[1])), Worker(memory_fd=int(sys.argv[2])))
