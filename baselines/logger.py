@@ -29,7 +29,7 @@ from baselines.common.saving.files import check_writable
 current = Logger(None, ["stdout"])
 
 
-def configure(dir=None, format_strs=None, config=None) -> None:
+def configure(dir=None, format_strs=None) -> None:
     """Sets where rows are written from now on.
 
     Args:
@@ -38,7 +38,6 @@ def configure(dir=None, format_strs=None, config=None) -> None:
         format_strs: any of stdout, log, csv, json, tensorboard and wandb, or
             ``module:Class`` for one of your own, in a list or separated by commas; by
             default those of ``$OPENAI_LOG_FORMAT``, or else stdout,log,csv.
-        config: JSON values to store in ``config.json``.
 
     Raises:
         UserFileError: if the folder cannot be written.
@@ -60,10 +59,8 @@ def configure(dir=None, format_strs=None, config=None) -> None:
         find_output(name)
     dir = os.path.abspath(os.path.expanduser(dir))
     check_writable(dir)
-    if config is not None:
-        config = {**config, "log_formats": list(format_strs)}
     current.close()
-    current = Logger(dir, list(format_strs), config, is_new)
+    current = Logger(dir, list(format_strs), is_new)
 
 
 def logkv(key, value):
@@ -175,11 +172,6 @@ def uses(name):
 def get_dir():
     """Returns the folder of the files, or None."""
     return current.folder
-
-
-def get_config():
-    """Returns the JSON values of ``config.json`` that ``configure`` was given."""
-    return current.config
 
 
 def get_state():
