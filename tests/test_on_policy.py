@@ -165,7 +165,7 @@ def test_training_sees_what_acting_saw(network):
     for _ in range(2):  # The second begins in the middle of episodes.
         rollout = runner.run()
         assert rollout.masks.any()
-        params, values = policy(rollout.obs, rollout.states, rollout.masks)
+        params, values, *_ = policy(rollout)
         values = np.asarray(values).reshape(40, 3)
         np.testing.assert_allclose(values, rollout.values, atol=1e-5)
         actions = rollout.actions.reshape(-1)

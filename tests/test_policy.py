@@ -12,6 +12,7 @@ import keras
 import numpy as np
 import pytest
 from gymnasium import spaces
+from keras import ops
 from toy_envs import CounterEnv
 from white_images import Peak, on_white_images, white_image_env
 
@@ -20,10 +21,12 @@ from baselines.common import backend
 from baselines.common.arguments.checked import check_arguments
 from baselines.common.arguments.types import NETWORK, Network
 from baselines.common.base.errors import UserFileError, UserTypeError, UserValueError
-from baselines.common.data.runners import Runner
+from baselines.common.data.runners import Batch, Runner
 from baselines.common.networks.networks import cnn, lnlstm, mlp
 from baselines.common.networks.policies import Policy
 from baselines.common.saving.tensors import load_tensors, save_tensors
+from baselines.common.updates.optimizers import Adam
+from baselines.common.updates.update import Step, make_update
 
 IMAGE = spaces.Box(0, 255, (84, 84, 4), np.uint8)
 GREY = spaces.Box(0, 255, (4, 4, 1), np.uint8)
@@ -79,7 +82,8 @@ def test_frames_go_to_the_compiled_functions_as_uint8(monkeypatch):
         compiled = original(fn, variables)
 
         def call(*args):
-            frames = [arg for arg in args if np.shape(arg)[-3:] == (40, 40, 3)]
+            leaves = keras.tree.flatten(args)
+            frames = [x for x in leaves if np.shape(x)[-3:] == (40, 40, 3)]
             dtypes.extend(keras.backend.standardize_dtype(x.dtype) for x in frames)
             return compiled(*args)
 
@@ -156,9 +160,38 @@ def test_step_returns_one_row_per_environment():
 def test_deterministic_actions_are_the_most_likely():
     policy = Policy(FLAT, ACTIONS, "mlp", seed=0)
     obs = np.random.default_rng(0).normal(size=(50, 3)).astype(np.float32)
-    params, _ = policy(obs)
+    params = policy(Batch(obs[None])).params
     actions, *_ = policy.step(obs, deterministic=True)
     np.testing.assert_array_equal(actions, np.argmax(params, axis=-1))
+
+
+@pytest.mark.parametrize("network", ["mlp", "lstm"])
+def test_head_is_built_trained_saved_and_restored(tmp_path, network):
+    def with_head():
+        policy = Policy(FLAT, ACTIONS, network, seed=0)
+        return policy, policy.add_head("aux", keras.layers.Dense(1))
+
+    (policy, head), (loaded, other) = with_head(), with_head()
+    with pytest.raises(UserValueError, match="a part 'aux' already"):
+        policy.add_head("aux", head)
+    state = policy.initial_state
+    obs, masks = np.ones((3, 1, 3), np.float32), np.zeros((3, 1), bool)
+    batch = Batch(obs, state, masks)
+
+    def loss(batch):
+        aux = ops.mean(ops.square(head(policy(batch).features) - 1.0))
+        return aux, {"aux_loss": aux}
+
+    step = Step(loss, Adam(), policy.trainable_variables)
+    update = make_update(step, variables=policy.variables)
+    losses = [float(update(np.float32(1e-2), batch)["aux_loss"]) for _ in range(50)]
+    assert losses[-1] < 0.1 * losses[0]
+    policy.save(tmp_path / "model")
+    loaded.load(tmp_path / "model")
+    np.testing.assert_array_equal(other.kernel, head.kernel)
+    np.testing.assert_array_equal(
+        other(loaded(batch).features), head(policy(batch).features)
+    )
 
 
 @pytest.mark.parametrize(
@@ -283,7 +316,7 @@ def test_saved_model_acts_the_same_after_loading(tmp_path):
     assert not np.allclose(saved.value(obs), loaded.value(obs))
     saved.save(path)
     loaded.load(path)
-    np.testing.assert_array_equal(saved(obs)[0], loaded(obs)[0])
+    np.testing.assert_array_equal(saved(Batch(obs)).params, loaded(Batch(obs)).params)
     np.testing.assert_array_equal(saved.value(obs), loaded.value(obs))
     assert os.listdir(path.parent) == ["model"]
 

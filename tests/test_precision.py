@@ -18,6 +18,7 @@ from baselines.common.backend import precision
 from baselines.common.backend.precision import choose_precision, computing_in
 from baselines.common.base import machine
 from baselines.common.base.errors import UserValueError
+from baselines.common.data.runners import Batch
 from baselines.common.networks.layers import dense
 from baselines.common.networks.model import build_network
 from baselines.common.networks.policies import Policy
@@ -35,7 +36,7 @@ def test_trunk_computes_in_bfloat16_and_all_else_in_float32():
     policy = Policy(IMAGE, spaces.Discrete(3), trunk)
     network = policy.parts["network"]
     assert network(np.zeros((1, 36, 36, 1), np.float32)).dtype == "bfloat16"
-    params, values = policy(np.zeros((1, 1, 36, 36, 1), np.uint8))
+    params, values, *_ = policy(Batch(np.zeros((1, 1, 36, 36, 1), np.uint8)))
     assert params.dtype == values.dtype == "float32"
     assert {v.dtype for v in policy.variables} == {"float32"}
     assert dense(1).compute_dtype == "float32"

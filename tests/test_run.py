@@ -492,8 +492,8 @@ def test_fork_of_an_algorithm_runs_by_its_name(tmp_path):
         ),
         (
             "long",
-            "ops.mean(ops.square(values - returns))",
-            "ops.square(values - returns)",
+            "ops.mean(ops.square(values - batch.returns))",
+            "ops.square(values - batch.returns)",
             "the loss learn.<locals>.loss has to return a scalar, such as a mean over "
             "the batch, returned a tensor of shape (5,)",
         ),

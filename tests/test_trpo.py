@@ -12,6 +12,7 @@ from test_on_policy import cartpoles
 
 from baselines import logger, trpo
 from baselines.common.base.errors import DivergedError, UserError
+from baselines.common.data.runners import Batch
 from baselines.common.networks.distributions import make_distribution
 from baselines.common.networks.policies import Policy
 from baselines.common.updates.trust_region import (
@@ -96,7 +97,7 @@ def test_fisher_product():
     product = fisher_product(policy)
 
     def times(*vector):
-        return product(np.float32(vector), None, obs, np.zeros((6, 1), bool))
+        return product(np.float32(vector), Batch(obs))
 
     # p = (1/4, 3/4), and diag(p) - p pᵀ = 3/16 [[1, -1], [-1, 1]]; mean x² = 10,
     # mean x = 3
@@ -110,12 +111,15 @@ def test_fisher_product():
 def test_trpo_loss():
     loss, metrics = trpo_loss(
         np.float32([[0, LOG_3], [0, LOG_3]]),  # probabilities 1/4 and 3/4
+        Batch(
+            obs=None,
+            actions=np.array([0, 1]),
+            neglogps=np.float32([LOG_2, LOG_2]),
+            advantages=np.float32([1, 2]),
+        ),
         old_params=np.zeros((2, 2), np.float32),
-        actions=np.array([0, 1]),
-        old_neglogps=np.float32([LOG_2, LOG_2]),
-        advantages=np.float32([1, 2]),
         distribution=make_distribution(spaces.Discrete(2)),
-        c_e=0.1,
+        ent_coef=0.1,
     )
     # ratios 1/2 and 3/2: (1/2 * 1 + 3/2 * 2) / 2
     np.testing.assert_allclose(metrics["surrogate_gain"], 1.75, rtol=1e-6)

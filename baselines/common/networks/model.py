@@ -22,7 +22,6 @@ from baselines.common.envs.spaces import (
     is_unscaled_image,
     space_to_json,
 )
-from baselines.common.run.sizes import checked_weights
 from baselines.common.saving.models import find_model, read_model
 from baselines.common.saving.states import blank, check_like, set_generator
 from baselines.common.saving.tensors import save_tensors, tensors_digest
@@ -62,21 +61,19 @@ class Model:
         self.arguments = None
         self.num_timesteps = 0
 
-    def make_variables(self, network, call) -> None:
-        """Creates the variables of all parts.
+    def make_variables(self, network, call):
+        """Creates the variables of all parts; returns what ``call`` returns.
 
         Args:
             network: name of the network, for the message.
             call: function that calls all parts on observations [1, *observation shape].
 
         Raises:
-            UserValueError: if the network cannot take such observations, or does not
-                fit into memory.
+            UserValueError: if the network cannot take such observations.
         """
         space = self.observation_space
         try:
-            with checked_weights():
-                call(np.zeros((1, *space.shape), space.dtype))
+            return call(np.zeros((1, *space.shape), space.dtype))
         except UserError:
             raise
         except Exception as error:
@@ -314,8 +311,7 @@ def build_network(network, recurrent=True):
     """
     if not isinstance(network, Builder):
         network = Builder(NETWORK, network, {})
-    with checked_weights():
-        built = network()
+    built = network()
     if hasattr(built, "state_size") and not recurrent:
         raise UserTypeError(
             f"the network {network!r} is recurrent, which replay does not support"

@@ -21,17 +21,18 @@ CHECK_INTERVAL = 100  # calls, or slices of a scan, between comparisons of the r
 class Step(NamedTuple):
     """One step of an optimiser."""
 
-    loss: Callable  # function of the batch that returns (loss, metrics)
+    loss: Callable  # loss(batch, *more) -> (loss, metrics)
     optimizer: keras.optimizers.Optimizer
     variables: list  # what is trained
 
 
 def make_update(*steps, variables=(), after=None, scan=False):
-    """Returns ``update(learning_rate, *batch) -> metrics``.
+    """Returns ``update(learning_rate, batch, *more) -> metrics``, one compiled call.
 
     It makes the steps in order, each with the weights that the previous one left, and
-    returns the metrics of all steps. This is one compiled call. ``learning_rate`` is
-    set on every optimiser; None leaves each its own.
+    returns the metrics of all steps. ``learning_rate`` is set on every optimiser; None
+    leaves each its own. ``batch`` and ``more`` are what the losses get: a batch is a
+    NamedTuple, whose fields they read by name.
 
     With several MPI ranks, each step is two calls, between which its gradients are
     averaged over the ranks, so that the optimiser clips the norm of the average. Every
@@ -44,18 +45,26 @@ def make_update(*steps, variables=(), after=None, scan=False):
         variables: all that the losses read and ``after`` writes, trained or not.
         after: function without arguments, called after the last step, which may move
             variables, see ``move_towards``.
-        scan: whether ``update`` is repeated for each slice of ``batch[0]`` [K, ...] (an
-            array or a nest of them), with the slice in its place. This is one compiled
-            call as well. Metrics then have a first axis K.
+        scan: whether ``update`` is repeated for each slice of ``batch``, an array
+            [K, ...] or a nest of them; ``more`` is the same every time. This is one
+            compiled call as well. Metrics then have a first axis K.
+
+    Raises:
+        UserTypeError: if a step trains nothing; from ``update``, if a loss does not
+            return (loss, metrics), or reads weights that nobody trains.
     """
-    for step in steps:
-        if not step.optimizer.built:
-            step.optimizer.build(step.variables)
     everything = list(variables)
     for step in steps:
+        if not step.variables:
+            raise UserTypeError(
+                "a Step has no variables to train; a layer has none before it is "
+                "built, see Policy.add_head"
+            )
+        if not step.optimizer.built:
+            step.optimizer.build(step.variables)
         everything += [*step.variables, *step.optimizer.variables]
     compute = [
-        backend.value_and_grad(checked_loss(step.loss), step.variables)
+        backend.value_and_grad(checked_loss(step.loss, everything), step.variables)
         for step in steps
     ]
 
@@ -64,18 +73,15 @@ def make_update(*steps, variables=(), after=None, scan=False):
             step.optimizer.learning_rate.assign(learning_rate)
         step.optimizer.apply(gradients, step.variables)
 
-    def update(learning_rate, *batch):
+    def update(learning_rate, *inputs):
         metrics = {}
         for step, loss_and_gradients in zip(steps, compute):
-            (_, its_metrics), gradients = loss_and_gradients(*batch)
+            (_, its_metrics), gradients = loss_and_gradients(*inputs)
             apply(step, learning_rate, gradients)
             metrics |= its_metrics
         if after is not None:
             after()
         return metrics
-
-    def check(metrics):
-        return check_finite(metrics, steps[0].optimizer.iterations)
 
     count_time = timed("updates")
     if mpi.size > 1:
@@ -84,13 +90,18 @@ def make_update(*steps, variables=(), after=None, scan=False):
         return count_time(scanned(together) if scan else together)
     if scan:
         compiled = backend.scan(
-            lambda x, rate, *batch: update(rate, x, *batch), everything
+            lambda batch, rate, *more: update(rate, batch, *more), everything
         )
-        return count_time(
-            lambda rate, slices, *batch: check(compiled(slices, rate, *batch))
-        )
-    compiled = backend.compile(update, everything)
-    return count_time(lambda *arguments: check(compiled(*arguments)))
+    else:
+        compiled = backend.compile(update, everything)
+
+    @count_time
+    def checked_update(learning_rate, batch, *more):
+        first, second = (batch, learning_rate) if scan else (learning_rate, batch)
+        metrics = compiled(first, second, *more)
+        return check_finite(metrics, steps[0].optimizer.iterations)
+
+    return checked_update
 
 
 def update_of_ranks(pairs, apply, everything, variables, after):
@@ -135,15 +146,22 @@ def scanned(update):
     return update_with_slices
 
 
-def checked_loss(loss):
-    """Returns a ``loss`` of a ``Step`` that checks what it returns.
+def checked_loss(loss, variables):
+    """Returns a ``loss`` of a ``Step`` that checks what it returns and reads.
 
-    It raises UserTypeError unless that is ``(loss, metrics)``, a scalar and a dict.
+    It raises UserTypeError unless that is ``(loss, metrics)``, a scalar and a dict, and
+    unless all trainable weights that it reads are among ``variables``.
     """
+    name = getattr(loss, "__qualname__", type(loss).__name__)
+    compute_watched = backend.unknown_reads(loss, variables)
 
-    def compute(*batch):
-        result = loss(*batch)
-        name = getattr(loss, "__qualname__", type(loss).__name__)
+    def compute(*inputs):
+        result, unknown = compute_watched(*inputs)
+        if unknown:
+            raise UserTypeError(
+                f"the loss {name} reads {', '.join(unknown)}, which is not among the "
+                "variables of the update, so nobody would train it; see Policy.add_head"
+            )
         if not (isinstance(result, tuple) and len(result) == 2):
             raise UserTypeError(
                 f"the loss {name} has to return (loss, metrics), a scalar and a dict, "
