@@ -46,8 +46,8 @@ def learn(
     callback: arg.Callback = None,
 ) -> Policy:
     """Trains a policy by PPO and returns it."""
-    given = [optim_stepsize, clip_param]
-    if schedule not in ("constant", "linear") and all(map(has_schedule, given)):
+    schedules = optim_stepsize, clip_param
+    if schedule not in ("constant", "linear") and all(map(has_schedule, schedules)):
         raise UserValueError(
             "optim_stepsize and clip_param have schedules of their own; leave out "
             f"schedule {schedule!r}"

@@ -7,6 +7,7 @@ from keras import ops
 
 from baselines.common import backend
 from baselines.common.base.errors import UserValueError
+from baselines.common.envs.spaces import check_observations
 from baselines.common.networks.distributions import make_distribution
 from baselines.common.networks.layers import dense
 from baselines.common.networks.model import Model, build_network, check_separate
@@ -171,7 +172,7 @@ class Policy(Model):
             actions [N, *action shape], values [N], the next recurrent state, and
             neglogps [N], as NumPy arrays.
         """
-        self.check_batch(obs)
+        check_observations(obs, self.observation_space)
         states, masks = self._state_of(len(obs), S, M)
         noise = None if deterministic else self.distribution.noise(self.rng, len(obs))
         actions, values, states, neglogps = self._act(obs, states, masks, noise)
@@ -182,7 +183,7 @@ class Policy(Model):
 
     def value(self, obs, S=None, M=None):
         """Returns the values of observations, [N]; arguments as in ``step``."""
-        self.check_batch(obs)
+        check_observations(obs, self.observation_space)
         return np.asarray(self._value(obs, *self._state_of(len(obs), S, M)))
 
     def _state_of(self, batch, states, masks):

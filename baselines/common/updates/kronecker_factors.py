@@ -151,13 +151,13 @@ def find_blocks(model) -> list:
         raise UserTypeError(
             "the network is recurrent, and K-FAC is for Dense and Conv2D layers alone"
         )
-    found = [
+    supported = [
         layer
         for part in model.parts.values()
         for layer in part._flatten_layers()
         if is_plain(layer) and layer.trainable_variables
     ]
-    known = {id(weight) for layer in found for weight in layer.trainable_variables}
+    known = {id(weight) for layer in supported for weight in layer.trainable_variables}
     for weight in model.trainable_variables:
         if id(weight) not in known:
             raise UserTypeError(
@@ -165,7 +165,7 @@ def find_blocks(model) -> list:
                 "and K-FAC is for Dense and Conv2D layers alone (in channels_last, "
                 "without groups and dilation)"
             )
-    return [Block(layer) for layer in found]
+    return [Block(layer) for layer in supported]
 
 
 def is_plain(layer) -> bool:

@@ -271,8 +271,8 @@ def broadcast(variables) -> None:
 def check_equal(variables) -> None:
     """Raises RuntimeError if a variable is not the same on all ranks, bit for bit."""
     sums = mpi.gather([zlib.crc32(np.asarray(v)) for v in variables])
-    for rank, found in enumerate(sums):
-        for variable, expected, crc in zip(variables, sums[0], found):
+    for rank, sums_of_rank in enumerate(sums):
+        for variable, expected, crc in zip(variables, sums[0], sums_of_rank):
             if crc != expected:
                 raise RuntimeError(
                     f"the variables of the ranks differ: {variable.path} of rank "
