@@ -43,26 +43,6 @@ def test_factors_of_a_dense_layer():
     np.testing.assert_array_equal(g, [[0.75, 0.75], [0.75, 1.5]])
 
 
-def test_no_gradient_is_no_step_without_a_limit_either():
-    class Nothing(CounterEnv):
-        def step(self, action):
-            super().step(action)
-            self.t = 0
-            return self.observation(), 0.0, False, False, {}
-
-    steps = []
-    acktr.learn(
-        Nothing(),
-        "mlp",
-        seed=0,
-        total_timesteps=20,
-        ent_coef=0.0,
-        max_grad_norm=None,
-        callback=lambda names, _: steps.append(names["metrics"]["step_fraction"]),
-    )
-    assert np.asarray(steps).tolist() == [1]
-
-
 def test_factors_are_float32_where_the_network_is_bfloat16():
     with computing_in("bfloat16"):
         block = make_block(layers.Dense(1, use_bias=False), (1,))
@@ -70,16 +50,6 @@ def test_factors_are_float32_where_the_network_is_bfloat16():
     block.observe(x, x, 1.0)
     for factor in block.factors:
         np.testing.assert_array_equal(factor, [[1.01568603515625]])
-
-
-def test_factors_of_a_convolution():
-    block = make_block(layers.Conv2D(1, (1, 2), use_bias=False), (1, 3, 1))
-    x = np.float32([1, 2, 3]).reshape(1, 1, 3, 1)
-    gradients = np.float32([1, 2]).reshape(1, 1, 2, 1)
-    block.observe(x, gradients, 1.0)
-    # The kernel is at (1, 2) and (2, 3).
-    np.testing.assert_array_equal(block.factors[0], [[2.5, 4], [4, 6.5]])
-    np.testing.assert_array_equal(block.factors[1], [[5]])
 
 
 def test_factors_of_a_convolution_with_channels_strides_and_a_bias():
@@ -115,11 +85,6 @@ def test_preconditioned_gradient():
     found = block.precondition(np.float32([[1, 0], [0, 0]]), 1.0)
     # Of each half: 1 / (3 + 1) and 1 / (1 + 1).
     np.testing.assert_allclose(found, [[3 / 8, 0], [-1 / 8, 0]], atol=1e-6)
-
-
-def test_eigenvalues_that_are_noise_become_0():
-    values, _ = decompose([np.float32([[1, 1], [1, 1]])])
-    assert values[0] == 0 and values[1] == pytest.approx(2)
 
 
 def make_linear():
@@ -233,16 +198,6 @@ def test_decompositions_are_used_when_they_are_due_also_after_resuming():
         other_update(0.1, x(i))
         assert float(other.blocks[0].eigen[0][0]) == used[i + 1]
     assert float(other_w[0, 0]) == float(w[0, 0])
-
-
-def test_decompositions_of_each_update_are_used_by_the_next():
-    optimizer, _, update = make_linear_update(clip=1.0, interval=1)
-    used = []
-    for x in range(14):
-        update(0.1, np.full((1, 1), x, np.float32))
-        used.append(float(optimizer.blocks[0].eigen[0][0]))
-    # After updates 10 to 14: of updates 10, 10, 11, 12 and 13.
-    np.testing.assert_allclose(used[9:], [28.5, 28.5, 35, 506 / 12, 50], rtol=1e-5)
 
 
 def gaussian_policy(network="mlp", **settings):

@@ -11,7 +11,7 @@ from test_algorithms import read_rows
 from test_on_policy import cartpoles
 
 from baselines import logger, trpo
-from baselines.common.base.errors import DivergedError, UserError
+from baselines.common.base.errors import DivergedError
 from baselines.common.data.runners import Batch
 from baselines.common.networks.distributions import make_distribution
 from baselines.common.networks.policies import Policy
@@ -216,43 +216,6 @@ def test_rewards_are_a_part(log_folder):
     assert Counted.made[-1].begun == 0
     scores = [float(row["eprewmean"]) for row in read_rows(log_folder)]
     assert scores[-1] > 13  # of CartPole
-
-
-class OfOneStep:
-    variables = ()
-
-    def begin(self):
-        pass
-
-    def __call__(self, rollout):
-        return rollout.rewards[0], {}
-
-
-class WithoutMetrics(OfOneStep):
-    def __call__(self, rollout):
-        return rollout.rewards
-
-
-@pytest.mark.parametrize(
-    ("made", "message"),
-    [
-        (None, "has to return an object with begin, returned None"),
-        (OfOneStep(), r"\[T, N\], \(32, 2\), received an array of shape \(2,\)"),
-        (WithoutMetrics(), r"WithoutMetrics has to return \(rewards, metrics\)"),
-    ],
-)
-def test_rewards_that_do_not_fit_are_refused(made, message):
-    def reward(run, policy, /):
-        return made
-
-    with pytest.raises(UserError, match=message):
-        trpo.learn(
-            env=cartpoles(),
-            network="mlp",
-            reward=reward,
-            timesteps_per_batch=64,
-            total_timesteps=64,
-        )
 
 
 def test_value_loss_trains_no_part_of_the_policy():

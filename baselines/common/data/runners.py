@@ -99,7 +99,7 @@ class Runner:
         space = env.observation_space
         # Each observation as it arrives, and again stacked with the others.
         size = STEP_BYTES + 2 * env.num_envs * array_bytes(space.shape, space.dtype)
-        check_memory(f"a rollout of {nsteps:,} steps", nsteps * size, "nsteps")
+        check_memory(f"a rollout of {nsteps:,} steps", nsteps * size, "rollout")
         self.env = env
         self.model = model
         self.nsteps = nsteps
