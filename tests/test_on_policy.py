@@ -1,11 +1,18 @@
 """What on-policy algorithms do beside what all algorithms promise."""
 
+import importlib
+import inspect
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
+from conftest import killed_after
 from test_algorithms import read_rows
 from toy_envs import CounterEnv
 
 from baselines import a2c, acer, acktr, logger, ppo1, ppo2, trpo
+from baselines.a2c.a2c import a2c_loss
 from baselines.common.base.errors import UserValueError
 from baselines.common.data.runners import Runner
 from baselines.common.envs import make_env
@@ -193,6 +200,42 @@ def test_schedules_follow_training(learn, schedules, expected):
     assert all(found == [*before, *expected] for found in asked.values())
     if learn is not acktr.learn:
         assert rates == pytest.approx([0.1 * (1 - x) for x in expected])
+
+
+def test_auxiliary_loss_of_the_docs_in_a_copied_a2c(log_folder, monkeypatch, tmp_path):
+    """It trains, is saved, and a resumed run ends as one that was not interrupted."""
+    docs = Path(__file__).parent.parent / "docs" / "new_algorithm.md"
+    section = docs.read_text().split("### An auxiliary loss\n")[1]
+    head, loss = re.findall(r"```python\n(.*?)```", section, re.S)[:2]
+    text = Path(inspect.getsourcefile(a2c_loss)).read_text()
+    start, end = text.index("    def loss(batch)"), text.index("    step = Step(")
+    text = text[:start] + loss + "\n" + text[end:]
+    for line, other in (
+        ("    run.load(policy)\n", head + "    run.load(policy)\n"),
+        ("(learning_rate, batch)", "(learning_rate, batch, rollout.rewards)"),
+        ("import numpy as np\n", "import keras\nimport numpy as np\n"),
+    ):
+        assert text.count(line) == 1
+        text = text.replace(line, other)
+    (tmp_path / "with_head.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    learn = importlib.import_module("with_head").learn
+
+    def train(folder, total_timesteps, **settings):
+        with logger.scoped_configure(str(tmp_path / folder), ["csv"]):
+            arguments = dict(seed=0, checkpoint_interval=50, **settings)
+            return learn(
+                cartpoles(), "mlp", total_timesteps=total_timesteps, **arguments
+            ).get_state()["variables"]
+
+    first, whole = train("first", 0), train("whole", 200)
+    with killed_after(12):
+        train("cut", 200)
+    resumed = train("cut", 200, resume=str(tmp_path / "cut"))
+    assert np.any(whole["reward.0.kernel"] != first["reward.0.kernel"])
+    assert whole.keys() == resumed.keys()
+    for name, value in whole.items():
+        np.testing.assert_array_equal(resumed[name], value)
 
 
 @pytest.mark.parametrize(
