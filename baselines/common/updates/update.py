@@ -63,74 +63,85 @@ def make_update(*steps, variables=(), after=None, scan=False):
         if not step.optimizer.built:
             step.optimizer.build(step.variables)
         everything += [*step.variables, *step.optimizer.variables]
-    compute = [
-        backend.value_and_grad(checked_loss(step.loss, everything), step.variables)
+    several = mpi.size > 1
+
+    def compiled_part(fn):
+        # Ranks meet between the parts of an update; one rank compiles it as a whole.
+        return backend.compile(fn, everything) if several else fn
+
+    parts = [
+        [compiled_part(fn) for fn in parts_of(step, everything, several)]
         for step in steps
     ]
+    move = compiled_part(after) if after is not None else lambda: None
 
-    def apply(step, learning_rate, gradients):
+    def update(learning_rate, *inputs):
+        metrics = {}
+        for differentiate, apply in parts:
+            its_metrics, gradients = differentiate(*inputs)
+            apply(learning_rate, mpi.mean(gradients) if several else gradients)
+            metrics |= its_metrics
+        move()
+        return metrics
+
+    if several:
+        checked = with_equal_variables(update, variables, steps)
+        call = scanned(checked) if scan else checked
+    elif scan:
+        compiled = backend.scan(
+            lambda batch, rate, *more: update(rate, batch, *more), everything
+        )
+
+        def call(learning_rate, batch, *more):
+            return compiled(batch, learning_rate, *more)
+
+    else:
+        call = backend.compile(update, everything)
+    iterations = steps[0].optimizer.iterations
+    return timed("updates")(lambda *inputs: check_finite(call(*inputs), iterations))
+
+
+def parts_of(step, variables, several):
+    """Returns the two parts of a ``Step``: gradients, and a step of its optimiser.
+
+    Args:
+        step: the step.
+        variables: all that losses may read.
+        several: whether gradients are one vector, for the mean over ranks.
+    """
+    loss = checked_loss(step.loss, variables)
+    loss_and_gradients = backend.value_and_grad(loss, step.variables)
+
+    def differentiate(*inputs):
+        (_, metrics), gradients = loss_and_gradients(*inputs)
+        return metrics, to_vector(gradients) if several else gradients
+
+    def apply(learning_rate, gradients):
+        if several:
+            gradients = from_vector(gradients, step.variables)
         if learning_rate is not None:
             step.optimizer.learning_rate.assign(learning_rate)
         step.optimizer.apply(gradients, step.variables)
 
-    def update(learning_rate, *inputs):
-        metrics = {}
-        for step, loss_and_gradients in zip(steps, compute):
-            (_, its_metrics), gradients = loss_and_gradients(*inputs)
-            apply(step, learning_rate, gradients)
-            metrics |= its_metrics
-        if after is not None:
-            after()
-        return metrics
-
-    count_time = timed("updates")
-    if mpi.size > 1:
-        pairs = list(zip(steps, compute))
-        together = update_of_ranks(pairs, apply, everything, variables, after)
-        return count_time(scanned(together) if scan else together)
-    if scan:
-        compiled = backend.scan(
-            lambda batch, rate, *more: update(rate, batch, *more), everything
-        )
-    else:
-        compiled = backend.compile(update, everything)
-
-    @count_time
-    def checked_update(learning_rate, batch, *more):
-        first, second = (batch, learning_rate) if scan else (learning_rate, batch)
-        metrics = compiled(first, second, *more)
-        return check_finite(metrics, steps[0].optimizer.iterations)
-
-    return checked_update
+    return differentiate, apply
 
 
-def update_of_ranks(pairs, apply, everything, variables, after):
+def with_equal_variables(update, variables, steps):
     """Returns an update of several ranks, which all start with the weights of rank 0.
 
-    Args:
-        pairs: of a ``Step`` and its loss and gradients, see ``backend.value_and_grad``.
-        apply: function of a step, a learning rate and gradients.
-        everything: all variables.
-        variables, after: as in ``make_update``.
+    It compares them every ``CHECK_INTERVAL`` calls.
     """
-    steps_of_ranks = [averaged(*pair, apply, everything) for pair in pairs]
-    compiled_after = backend.compile(after, everything) if after is not None else None
-    trained = trained_by(step for step, _ in pairs)
+    trained = [variable for step in steps for variable in step.variables]
     shared = list({id(v): v for v in (*variables, *trained)}.values())
     broadcast(shared)
-    updates = itertools.count()
+    calls = itertools.count()
 
-    def update(learning_rate, *batch):
-        if next(updates) % CHECK_INTERVAL == 0:
+    def checked_update(*inputs):
+        if next(calls) % CHECK_INTERVAL == 0:
             check_equal(shared)
-        metrics = {}
-        for step_of_ranks in steps_of_ranks:
-            metrics |= step_of_ranks(learning_rate, *batch)
-        if compiled_after is not None:
-            compiled_after()
-        return check_finite(metrics, pairs[0][0].optimizer.iterations)
+        return update(*inputs)
 
-    return update
+    return checked_update
 
 
 def scanned(update):
@@ -193,39 +204,6 @@ def check_finite(metrics, iterations) -> dict:
                 "smaller learning rate may help"
             )
     return metrics
-
-
-def trained_by(steps) -> list:
-    """Returns the variables that the steps train."""
-    return [variable for step in steps for variable in step.variables]
-
-
-def averaged(step, loss_and_gradients, apply, everything):
-    """Returns a step of several ranks: compiled gradients, their mean, compiled apply.
-
-    Args:
-        step: a ``Step``.
-        loss_and_gradients: of its loss, see ``backend.value_and_grad``.
-        apply: function of a step, a learning rate and gradients.
-        everything: all variables.
-    """
-
-    def differentiate(*batch):
-        (_, metrics), gradients = loss_and_gradients(*batch)
-        return metrics, to_vector(gradients)
-
-    def apply_flat(learning_rate, gradients):
-        apply(step, learning_rate, from_vector(gradients, step.variables))
-
-    differentiate = backend.compile(differentiate, everything)
-    apply_flat = backend.compile(apply_flat, everything)
-
-    def step_of_ranks(learning_rate, *batch):
-        metrics, gradients = differentiate(*batch)
-        apply_flat(learning_rate, mpi.mean(gradients))
-        return metrics
-
-    return step_of_ranks
 
 
 def to_vector(tensors):
