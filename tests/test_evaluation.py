@@ -85,6 +85,7 @@ class Turns:
     """VecEnv of two environments, whose episodes have 1 and 2 steps."""
 
     num_envs = 2
+    observation_space = action_space = None
     num_steps = 0
 
     def reset(self):
