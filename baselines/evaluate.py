@@ -5,6 +5,7 @@ from typing import Annotated
 
 from baselines.common.arguments import cli
 from baselines.common.arguments import types as arg
+from baselines.common.envs.spaces import check_spaces
 from baselines.common.run.evaluation import check_results, evaluate, summary
 from baselines.common.run.loading import find_env, load
 
@@ -29,7 +30,7 @@ def evaluate_run(
     trained_env = find_env(path, env, trust)
     model = load(path, trust, seed=seed, precision=precision)
     with trained_env.make(min(num_env, episodes), seed) as vec_env:
-        model.check_spaces(vec_env)
+        check_spaces(model, vec_env)
         results = evaluate(model, vec_env, episodes, deterministic)
     found = {
         "env": trained_env.spec.id,

@@ -13,6 +13,7 @@ from baselines.common.arguments import cli
 from baselines.common.arguments import types as arg
 from baselines.common.base import mpi
 from baselines.common.base.errors import UserValueError
+from baselines.common.envs.spaces import check_spaces
 from baselines.common.run.evaluation import play_steps
 from baselines.common.run.loading import find_env, load
 from baselines.common.saving.video import Video, check_video
@@ -45,7 +46,7 @@ def play_run(
     model = load(path, trust, seed=seed, precision=precision)
     render_mode = "human" if video is None else "rgb_array"
     with trained_env.make(1, seed, render_mode) as vec_env:
-        model.check_spaces(vec_env)
+        check_spaces(model, vec_env)
         if video is None:
             play(model, vec_env, episodes, deterministic)
         else:

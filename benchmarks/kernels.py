@@ -23,6 +23,7 @@ from baselines.a2c.a2c import a2c_loss
 from baselines.common import backend
 from baselines.common.arguments import cli
 from baselines.common.backend.precision import computing_in
+from baselines.common.data.runners import Batch
 from baselines.common.networks.model import build_network
 from baselines.common.networks.policies import Policy
 from baselines.common.saving.config import versions
@@ -64,24 +65,22 @@ def updates(batch, rng) -> dict:
     """Returns functions that train or act on ``batch`` frames, by name."""
     obs = rng.integers(256, size=(1, batch, 84, 84, 4), dtype=np.uint8)
     obs = backend.to_device(obs)
-    actions = rng.integers(6, size=batch)
-    advantages, returns = rng.normal(size=(2, batch)).astype(np.float32)
+    actions = rng.integers(6, size=(1, batch))
+    advantages, returns = rng.normal(size=(2, 1, batch)).astype(np.float32)
+    samples = Batch(obs, actions=actions, advantages=advantages, returns=returns)
 
     def make(precision, optimizer):
         policy = make_policy(precision)
 
-        def loss(obs, *batch):
-            return a2c_loss(
-                *policy(obs),
-                *batch,
-                distribution=policy.distribution,
-                c_v=0.5,
-                c_e=0.01,
-            )
+        def loss(batch):
+            params, values, *_ = policy(batch)
+            weights = dict(vf_coef=0.5, ent_coef=0.01)
+            pi = policy.distribution
+            return a2c_loss(params, values, batch.flat(), distribution=pi, **weights)
 
         step = Step(loss, optimizer, policy.trainable_variables)
         update = make_update(step, variables=policy.variables)
-        return lambda: update(np.float32(1e-4), obs, actions, advantages, returns)
+        return lambda: update(np.float32(1e-4), samples)
 
     def acting(precision):
         policy = make_policy(precision)

@@ -22,7 +22,7 @@ from test_normalize import Scripted
 from baselines import a2c, acer, ddpg, logger, ppo2, run, sac, td3, trpo
 from baselines.common.base import mpi
 from baselines.common.base.running_moments import RunningMoments
-from baselines.common.data.runners import flatten
+from baselines.common.data.runners import Batch
 from baselines.common.envs import make_vec_env
 from baselines.common.networks.networks import mlp
 from baselines.common.networks.policies import Policy
@@ -237,16 +237,15 @@ def trust_region_step_is_that_of_one_rank_with_all_samples():
         box = spaces.Box(-1, 1, (2,))
         policy = Policy(spaces.Box(-1, 1, (3,)), box, mlp, "copy", seed=0)
 
-        def loss(old_params, states, obs, masks, actions, advantages):
-            params, _ = policy(obs, states, masks)
-            actions, advantages = flatten(actions), flatten(advantages)
-            loss = ops.mean(advantages * policy.distribution.neglogp(params, actions))
+        def loss(batch, old_params):
+            params, batch = policy(batch).params, batch.flat()
+            neglogps = policy.distribution.neglogp(params, batch.actions)
             kl = ops.mean(policy.distribution.kl(old_params, params))
-            return loss, {"kl": kl}
+            return ops.mean(batch.advantages * neglogps), {"kl": kl}
 
         update = make_trust_region_update(policy, loss, 0.01, 10, 0.1)
-        batch = obs, np.zeros((20, 4), bool), actions, advantages
-        metrics = update(None, *(x[:, envs] for x in batch))
+        fields = dict(obs=obs, actions=actions, advantages=advantages)
+        metrics = update(Batch(**{k: x[:, envs] for k, x in fields.items()}))
         return metrics, policy.policy_variables
 
     metrics, together = step(slice(2 * mpi.rank, 2 * mpi.rank + 2))

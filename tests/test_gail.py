@@ -1,6 +1,5 @@
 """Imitation: the adversary by numbers by hand, expert data, recording, cloning."""
 
-import io
 import os
 import pickle
 import re
@@ -17,7 +16,6 @@ from test_learning import make_identities
 
 import baselines
 from baselines import gail, logger, run
-from baselines.common.base import machine
 from baselines.common.base.errors import UserFileError, UserTypeError, UserValueError
 from baselines.common.envs import make_env
 from baselines.common.networks.distributions import make_distribution
@@ -25,7 +23,7 @@ from baselines.common.run.evaluation import evaluate
 from baselines.common.saving.tensors import load_tensors
 from baselines.common.vec_env import DummyVecEnv
 from baselines.gail.adversary import Adversary, adversary_loss, imitation_rewards
-from baselines.gail.expert import Expert, first_episodes, read_expert, write_expert
+from baselines.gail.expert import Expert, read_expert, write_expert
 from baselines.gail.gail import cloning_loss
 from baselines.gail.record import main as record
 
@@ -59,7 +57,7 @@ def copy_seeded(space):
 def test_adversary_loss():
     # D is 1/2 and 1/4 for the policy, 3/4 for the expert.
     loss, metrics = adversary_loss(
-        np.float32([0, -LOG_3]), np.float32([LOG_3]), c_e=0.1
+        np.float32([0, -LOG_3]), np.float32([LOG_3]), ent_coef=0.1
     )
     expected = {
         "generator_loss": (LOG_2 + (2 * LOG_2 - LOG_3)) / 2,  # -log 1/2, -log 3/4
@@ -111,7 +109,7 @@ def test_adversary_tells_actions_apart(space):
     acs = [samples.sample() for _ in range(400)]
     acs = np.stack([x for x in acs if np.any(x != action)][:200])
     expert = Expert(obs, np.stack([action] * len(obs)), None, None)
-    adversary = Adversary(BOX, space, expert, hidden_size=32, c_e=0.0, seed=0)
+    adversary = Adversary(BOX, space, expert, hidden_size=32, ent_coef=0.0, seed=0)
     for _ in range(40):
         metrics = adversary.train(obs, acs, steps=4, stepsize=3e-3)
     assert metrics["expert_acc"] > 0.95 and metrics["generator_acc"] > 0.95
@@ -121,23 +119,12 @@ def test_adversary_tells_actions_apart(space):
 
 def test_statistics_are_of_policy_and_expert():
     expert = Expert(np.full((9, 2), 3, np.float32), np.zeros(9, int), None, None)
-    adversary = Adversary(BOX, TWO, expert, hidden_size=4, c_e=0.0, seed=0)
+    adversary = Adversary(BOX, TWO, expert, hidden_size=4, ent_coef=0.0, seed=0)
     adversary.train(np.ones((4, 2), np.float32), np.zeros(4, int), 1, 1e-3)
     np.testing.assert_allclose(adversary.normalizer.mean, [2, 2])
     np.testing.assert_allclose(adversary.normalizer.deviation, [1, 1])
     # More steps than transitions, which are used again.
     assert adversary.train(np.ones((2, 2), np.float32), np.zeros(2, int), 5, 1e-3)
-
-
-def test_expert_data_come_back(tmp_path):
-    expert = make_expert()
-    write_expert(tmp_path / "expert.npz", expert)
-    found = read_expert(tmp_path / "expert.npz", BOX, TWO)
-    for a, b in zip(found, expert):
-        np.testing.assert_array_equal(a, b)
-    first = read_expert(tmp_path / "expert.npz", BOX, TWO, episodes=1)
-    assert [len(x) for x in first] == [4, 4, 1, 1]
-    assert str(first) == "4 transitions, 1 episode, mean return 3"
 
 
 def test_expert_data_of_episodes():
@@ -159,20 +146,11 @@ def test_expert_data_of_episodes():
     [
         (dict(acs=None), "has no array 'acs'"),
         (dict(obs=np.zeros((6, 3))), r"obs of shape \(6, 3\), but .* be \(6, 2\)"),
-        (dict(obs=np.zeros(())), r"obs of shape \(\), but"),
         (dict(acs=np.zeros(5, int)), r"acs of shape \(5,\), but .* be \(6,\)"),
-        (dict(obs=np.zeros((2, 3, 2))), r"acs of shape \(6,\), but .* be \(2, 3\)"),
         (dict(acs=np.zeros(6)), "acs of type float64, but .* be int64"),
-        (dict(obs=np.array([["a", "b"]] * 6)), "obs of type <U1"),
         (dict(obs=np.full((6, 2), np.nan)), "obs that are NaN or infinite"),
-        (dict(obs=np.full((6, 2), 1e300)), "obs that are NaN or infinite"),
         (dict(acs=np.full(6, 2)), r"acs that are not in Discrete\(2\)"),
-        (dict(obs=np.zeros((0, 2)), acs=np.zeros(0, int)), "has no transitions"),
         (dict(ep_lens=np.array([3, 4])), "do not add up"),
-        (dict(ep_lens=np.array([7, -1])), "not positive"),
-        (dict(ep_lens=np.array([3.0, 3.0])), "ep_lens that are not a list"),
-        (dict(ep_rets=np.array([1.0])), "1 returns ep_rets"),
-        (dict(ep_rets=np.array([1.0, np.inf])), "ep_rets that are not a list"),
         (dict(ep_lens=None), r"where episodes end \(ep_lens\), which traj_limitation"),
         (dict(), "has 2 episodes, fewer than the traj_limitation of 3"),
         (dict(obs=np.array([[], [1]], object)), "has pickled objects"),
@@ -185,32 +163,11 @@ def test_expert_data_that_do_not_fit(changes, message):
         read_expert("bad.npz", BOX, TWO, episodes=3)
 
 
-def test_lengths_of_episodes_of_a_small_type_are_added_up():
-    lengths = np.array([100, 100], np.int8)
-    expert = first_episodes(make_expert(200)._replace(ep_lens=lengths), 2)
-    assert len(expert.obs) == 200
-
-
-def test_expert_data_that_do_not_fit_into_memory_are_refused(monkeypatch):
-    np.savez_compressed("zeros.npz", obs=np.zeros((10**5, 3)))
-    monkeypatch.setattr("baselines.common.base.machine.available_memory", lambda: 10**6)
-    with pytest.raises(UserValueError, match="zeros.npz needs .* give a smaller file"):
-        read_expert("zeros.npz", BOX, TWO)
-
-
-def test_files_that_are_no_expert_data():
-    with pytest.raises(UserFileError, match="no expert data at missing.npz; python -m"):
-        read_expert("missing.npz", BOX, TWO)
-    write_expert(os.path.abspath("expert.npz"), make_expert(200))
-    whole = Path("expert.npz").read_bytes()
-    buffer = io.BytesIO()
-    np.save(buffer, np.zeros(3))
-    damaged = bytearray(whole)
-    damaged[100] ^= 255
-    for data in b"", b"text", buffer.getvalue(), whole[:-9], bytes(damaged):
-        Path("expert.npz").write_bytes(data)
-        with pytest.raises(UserValueError, match="cannot be read as an .npz file: "):
-            read_expert("expert.npz", BOX, TWO)
+def test_damaged_expert_data_are_refused():
+    write_expert(os.path.abspath("expert.npz"), make_expert())
+    Path("expert.npz").write_bytes(Path("expert.npz").read_bytes()[:-9])
+    with pytest.raises(UserValueError, match="cannot be read as an .npz file: "):
+        read_expert("expert.npz", BOX, TWO)
 
 
 @pytest.fixture
@@ -249,16 +206,6 @@ def test_recording_replaces_no_file(model, capsys):
     (line,) = capsys.readouterr().err.splitlines()
     assert re.fullmatch("error: there is a file .*mine.npz already; .*--output", line)
     assert Path("mine.npz").read_text() == "mine"
-
-
-def test_recording_more_than_memory_holds_is_refused(model, capsys, monkeypatch):
-    monkeypatch.setattr("baselines.gail.record.CHECK_INTERVAL", 10_000)
-    # Less than twice the observations of so many steps, [4] in float32.
-    monkeypatch.setattr(machine, "available_memory", lambda: 300_000)
-    with pytest.raises(SystemExit, match="2"):
-        record([model, "--env=CartPole-v1", "--output=mine.npz"])
-    assert "the recording needs" in capsys.readouterr().err
-    assert not Path("mine.npz").exists()
 
 
 def write_balancing_expert(episodes, steps):
@@ -325,18 +272,6 @@ def test_without_expert_data():
     gail.learn(**untrained)
     with pytest.raises(UserValueError, match="pretrained begins training"):
         gail.learn(**untrained, pretrained=True)
-
-
-def test_recurrent_policies_are_not_cloned():
-    with pytest.raises(UserValueError, match="pretrained is for networks without"):
-        gail.learn(
-            env=gym.make("CartPole-v1"),
-            network="lstm",
-            value_network="shared",
-            total_timesteps=2048,
-            expert_path="missing.npz",
-            pretrained=True,
-        )
 
 
 def imitate(space, **settings):

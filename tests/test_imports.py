@@ -32,14 +32,8 @@ ROOMS = (
 )
 LIGHT = "base", "arguments", "saving", "logs", "envs", "vec_env", "views"
 TO_CUT = {  # (file, what it imports from a later room)
-    ("model", "baselines.common.run.sizes"),
-    ("model", "baselines.common.run.sizes.checked_weights"),
     ("types", "baselines.common.data.action_noise"),
     ("types", "baselines.common.data.action_noise.check_noise"),
-    ("optimizers", "baselines.common.run.sizes"),
-    ("optimizers", "baselines.common.run.sizes.check_optimizer"),
-    ("sequence_replay", "baselines.common.run.sizes"),
-    ("sequence_replay", "baselines.common.run.sizes.check_sizes"),
 }
 
 
@@ -70,12 +64,15 @@ def test_frameworks_are_imported_in_the_backend_only():
 
 
 def test_algorithms_do_not_import_each_other_and_nothing_imports_them():
+    """Except presets, and acktr, which has the loss of a2c."""
     algorithms = list_algorithms()
     assert algorithms
     presets = [name for name in algorithms if is_preset(name)]
     for path, imported in modules():
         for name in algorithms:
-            if path.parts[0] not in (name, *presets):
+            if path.parts[0] not in (name, *presets) and not (
+                path.parts[0] == "acktr" and name == "a2c"
+            ):
                 package = f"baselines.{name}."
                 assert not any(f"{x}.".startswith(package) for x in imported), path
 

@@ -3,10 +3,10 @@
 import gymnasium as gym
 import numpy as np
 import pytest
-from conftest import long, skipped_if_refused, slow
+from conftest import skipped_if_refused, slow
 from gymnasium import spaces
 
-from baselines import a2c, dqn, logger, trpo
+from baselines import dqn, logger, trpo
 from baselines.common.arguments.declaration import declared_arguments
 from baselines.common.arguments.discovery import find_algorithm, find_defaults
 from baselines.common.envs import make_env
@@ -199,20 +199,6 @@ def best_mean_return(learn, env, **settings):
     return best
 
 
-@pytest.mark.parametrize("seed", [slow(0), slow(1), long(2), long(3)])
-def test_a2c_reaches_195_on_cartpole(seed):
-    best = best_mean_return(
-        a2c.learn,
-        make_cartpoles(8, 100 * seed),
-        value_network="copy",
-        seed=seed,
-        lr=5e-3,
-        ent_coef=0.0,
-        total_timesteps=150_000,
-    )
-    assert best >= 195
-
-
 def make_pendulums(seed):
     return DummyVecEnv(
         [lambda i=i: make_env("Pendulum-v1", seed=seed + i) for i in range(8)]
@@ -220,13 +206,12 @@ def make_pendulums(seed):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [0, 1])
-def test_trpo_swings_a_pendulum_up(seed):
+def test_trpo_swings_a_pendulum_up():
     """By RL Baselines3 Zoo's settings, but for its noise (gSDE) and observations."""
     model = trpo.learn(
-        env=make_pendulums(100 * seed),
+        env=make_pendulums(0),
         network="mlp",
-        seed=seed,
+        seed=0,
         normalize_observations=True,
         timesteps_per_batch=2048,
         max_kl=0.01,

@@ -13,6 +13,7 @@ from baselines.common import backend
 from baselines.common.arguments.schedules import SCHEDULES, make_schedule
 from baselines.common.base.errors import UserTypeError, UserValueError
 from baselines.common.data.returns import explained_variance, gae, n_step
+from baselines.common.data.runners import Batch
 from baselines.common.envs.spaces import clip_actions
 from baselines.common.networks.distributions import (
     Categorical,
@@ -197,22 +198,24 @@ def test_ratio_that_overflows_has_a_finite_gradient():
     """Its clipped branch has a gradient of 0."""
     logits = keras.Variable(np.zeros((2, 2), np.float32))
     ones = np.ones(2, np.float32)
-    old_neglogps = np.float32([LOG_2, 200])
 
     def loss():
+        batch = Batch(
+            obs=None,
+            actions=np.array([0, 1]),
+            neglogps=np.float32([LOG_2, 200]),
+            values=ones,
+            advantages=np.float32([1, 3]),
+            returns=ones,
+        )
         return ppo2_loss(
             logits,
             ones,
-            np.array([0, 1]),
-            old_neglogps,
-            ones,
-            np.float32([1, 3]),
-            ones,
+            batch,
             np.float32(0.2),
             distribution=Categorical(spaces.Discrete(2)),
-            c_v=0.5,
-            c_e=0.0,
-            clip_values=True,
+            vf_coef=0.5,
+            ent_coef=0.0,
         )
 
     gradient = backend.value_and_grad(loss, [logits])()[1][0]
@@ -223,23 +226,27 @@ def test_ratio_that_overflows_has_a_finite_gradient():
 # Values clipped to 1.3 and 1.7, max(1, .49) and max(4, 5.29); or as they are.
 @pytest.mark.parametrize(("clip_values", "squares"), [(True, 1 + 5.29), (False, 1 + 4)])
 def test_ppo2_loss(clip_values, squares):
-    def loss(*batch):
+    def loss(*inputs):
         return ppo2_loss(
-            *batch,
+            *inputs,
             distribution=Categorical(spaces.Discrete(2)),
-            c_v=0.5,
-            c_e=0.1,
+            vf_coef=0.5,
+            ent_coef=0.1,
             clip_values=clip_values,
         )
 
-    batch = (
+    batch = Batch(
+        obs=None,
+        actions=np.array([0, 1]),
+        neglogps=np.array([LOG_2, math.log(4)], np.float32),  # ratios 1/2 and 2
+        values=np.array([1.5, 1.5], np.float32),
+        advantages=np.array([1, 3], np.float32),  # normalised: -1 and 1
+        returns=np.array([2, 4], np.float32),
+    )
+    inputs = (
         np.array([[0, LOG_3], [0, 0]], np.float32),  # p = 1/4, 3/4 and 1/2, 1/2
         np.array([1, 2], np.float32),
-        np.array([0, 1]),
-        np.array([LOG_2, math.log(4)], np.float32),  # ratios 1/2 and 2
-        np.array([1.5, 1.5], np.float32),
-        np.array([1, 3], np.float32),  # normalised: -1 and 1
-        np.array([2, 4], np.float32),
+        batch,
         np.float32(0.2),
     )
     # max(1/2, 4/5) and max(-2, -6/5)
@@ -247,7 +254,7 @@ def test_ppo2_loss(clip_values, squares):
     value_loss = 0.5 * squares / 2
     entropy = (math.log(4) / 4 + 3 / 4 * math.log(4 / 3) + LOG_2) / 2
     for fn in compiled_and_plain(loss):
-        total, metrics = fn(*batch)
+        total, metrics = fn(*inputs)
         expected = {
             "policy_loss": policy_loss,
             "value_loss": value_loss,
@@ -262,31 +269,31 @@ def test_ppo2_loss(clip_values, squares):
 
 
 def test_a2c_loss():
-    def loss(params, values, actions, advantages, returns):
+    def loss(*inputs):
         return a2c_loss(
-            params,
-            values,
-            actions,
-            advantages,
-            returns,
+            *inputs,
             distribution=Categorical(spaces.Discrete(2)),
-            c_v=0.5,
-            c_e=0.1,
+            vf_coef=0.5,
+            ent_coef=0.1,
         )
 
-    batch = (
+    batch = Batch(
+        obs=None,
+        actions=np.array([0, 1]),
+        advantages=np.array([2, -1], np.float32),
+        returns=np.array([2, 4], np.float32),
+    )
+    inputs = (
         np.array([[0, LOG_3], [0, 0]], np.float32),  # p = 1/4, 3/4 and 1/2, 1/2
         np.array([1, 2], np.float32),
-        np.array([0, 1]),
-        np.array([2, -1], np.float32),
-        np.array([2, 4], np.float32),
+        batch,
     )
     policy_loss = (2 * math.log(4) - math.log(2)) / 2
     first_entropy = math.log(4) / 4 + 3 / 4 * math.log(4 / 3)
     entropy = (first_entropy + LOG_2) / 2
     value_loss = (1 + 4) / 2
     for fn in compiled_and_plain(loss):
-        total, metrics = fn(*batch)
+        total, metrics = fn(*inputs)
         assert float(metrics["policy_loss"]) == pytest.approx(policy_loss, rel=1e-6)
         assert float(metrics["policy_entropy"]) == pytest.approx(entropy, rel=1e-6)
         assert float(metrics["value_loss"]) == pytest.approx(value_loss, rel=1e-6)

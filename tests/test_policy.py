@@ -1,29 +1,28 @@
 """Networks and policies: one normalisation, shapes, saving and loading."""
 
-import json
 import os
 import pickle
 import subprocess
 import sys
 from functools import partial
 
-import gymnasium as gym
 import keras
 import numpy as np
 import pytest
 from gymnasium import spaces
+from keras import ops
 from toy_envs import CounterEnv
 from white_images import Peak, on_white_images, white_image_env
 
 from baselines.a2c import learn
 from baselines.common import backend
-from baselines.common.arguments.checked import check_arguments
-from baselines.common.arguments.types import NETWORK, Network
-from baselines.common.base.errors import UserFileError, UserTypeError, UserValueError
-from baselines.common.data.runners import Runner
+from baselines.common.base.errors import UserTypeError, UserValueError
+from baselines.common.data.runners import Batch, Runner
 from baselines.common.networks.networks import cnn, lnlstm, mlp
 from baselines.common.networks.policies import Policy
 from baselines.common.saving.tensors import load_tensors, save_tensors
+from baselines.common.updates.optimizers import Adam
+from baselines.common.updates.update import Step, make_update
 
 IMAGE = spaces.Box(0, 255, (84, 84, 4), np.uint8)
 GREY = spaces.Box(0, 255, (4, 4, 1), np.uint8)
@@ -56,14 +55,6 @@ def test_observations_without_their_first_axis_are_refused():
             act(np.zeros(3, np.float32))
 
 
-def test_actions_are_not_drawn_from_the_numbers_of_an_environment():
-    policy = Policy(FLAT, ACTIONS, "mlp", seed=0)
-    env = gym.make("CartPole-v1")
-    env.reset(seed=0)
-    generators = policy.rng, env.unwrapped.np_random, np.random.default_rng(0)
-    assert len({str(rng.bit_generator.state["state"]) for rng in generators}) == 3
-
-
 def test_float_observations_are_not_scaled():
     space = spaces.Box(0, 500, (3,), np.float32)
     policy, peak = policy_with_peak(space, mlp)
@@ -79,7 +70,8 @@ def test_frames_go_to_the_compiled_functions_as_uint8(monkeypatch):
         compiled = original(fn, variables)
 
         def call(*args):
-            frames = [arg for arg in args if np.shape(arg)[-3:] == (40, 40, 3)]
+            leaves = keras.tree.flatten(args)
+            frames = [x for x in leaves if np.shape(x)[-3:] == (40, 40, 3)]
             dtypes.extend(keras.backend.standardize_dtype(x.dtype) for x in frames)
             return compiled(*args)
 
@@ -96,8 +88,6 @@ def test_frames_go_to_the_compiled_functions_as_uint8(monkeypatch):
     [
         # 8*8*4*32+32 + 4*4*32*64+64 + 3*3*64*64+64 + 3136*512+512
         ("cnn", 1_684_128),
-        # 8*8*4*16+16 + 4*4*16*32+32 + 3*3*32*32+32 + 1568*256+256
-        (partial(cnn, width=0.5), 423_248),
         (partial(cnn, dense_layer=False), 77_984),
         # 8*8*4*8+8 + 4*4*8*16+16 + 1296*128+128
         ("cnn_small", 170_136),
@@ -110,11 +100,6 @@ def test_frames_go_to_the_compiled_functions_as_uint8(monkeypatch):
 def test_size_of_networks(network, parameters):
     policy = Policy(IMAGE, ACTIONS, network)
     assert policy.parts["network"].count_params() == parameters
-
-
-def test_conv_only_pads_the_border():
-    policy = Policy(IMAGE, ACTIONS, "conv_only")
-    assert policy.parts["pi"].input_spec.axes[-1] == 7744  # 11 x 11 x 64
 
 
 def test_weights_are_orthogonal_with_the_gains_of_openai_baselines():
@@ -131,18 +116,6 @@ def test_weights_are_orthogonal_with_the_gains_of_openai_baselines():
         assert not np.asarray(layer.bias).any()
 
 
-def test_every_network_works_under_a_channels_first_configuration(monkeypatch):
-    monkeypatch.setattr(keras.config, "image_data_format", lambda: "channels_first")
-    keras.config.set_image_data_format("channels_first")
-    space = spaces.Box(0, 255, (44, 44, 4), np.uint8)
-    try:
-        for network in NETWORK.known():
-            policy = Policy(space, ACTIONS, network)
-            assert policy.value(np.zeros((2, 44, 44, 4), np.uint8)).shape == (2,)
-    finally:
-        keras.config.set_image_data_format("channels_last")
-
-
 def test_step_returns_one_row_per_environment():
     policy = Policy(FLAT, ACTIONS, "mlp", seed=0)
     obs = np.zeros((5, 3), np.float32)
@@ -156,9 +129,38 @@ def test_step_returns_one_row_per_environment():
 def test_deterministic_actions_are_the_most_likely():
     policy = Policy(FLAT, ACTIONS, "mlp", seed=0)
     obs = np.random.default_rng(0).normal(size=(50, 3)).astype(np.float32)
-    params, _ = policy(obs)
+    params = policy(Batch(obs[None])).params
     actions, *_ = policy.step(obs, deterministic=True)
     np.testing.assert_array_equal(actions, np.argmax(params, axis=-1))
+
+
+@pytest.mark.parametrize("network", ["mlp", "lstm"])
+def test_head_is_built_trained_saved_and_restored(tmp_path, network):
+    def with_head():
+        policy = Policy(FLAT, ACTIONS, network, seed=0)
+        return policy, policy.add_head("aux", keras.layers.Dense(1))
+
+    (policy, head), (loaded, other) = with_head(), with_head()
+    with pytest.raises(UserValueError, match="a part 'aux' already"):
+        policy.add_head("aux", head)
+    state = policy.initial_state
+    obs, masks = np.ones((3, 1, 3), np.float32), np.zeros((3, 1), bool)
+    batch = Batch(obs, state, masks)
+
+    def loss(batch):
+        aux = ops.mean(ops.square(head(policy(batch).features) - 1.0))
+        return aux, {"aux_loss": aux}
+
+    step = Step(loss, Adam(), policy.trainable_variables)
+    update = make_update(step, variables=policy.variables)
+    losses = [float(update(np.float32(1e-2), batch)["aux_loss"]) for _ in range(50)]
+    assert losses[-1] < 0.1 * losses[0]
+    policy.save(tmp_path / "model")
+    loaded.load(tmp_path / "model")
+    np.testing.assert_array_equal(other.kernel, head.kernel)
+    np.testing.assert_array_equal(
+        other(loaded(batch).features), head(policy(batch).features)
+    )
 
 
 @pytest.mark.parametrize(
@@ -216,20 +218,13 @@ def test_discrete_observations_become_one_hot():
         (FLAT, "cnn", r"'cnn' cannot take observations of shape \(3,\)"),
         (GREY, "cnn", r"of shape \(4, 4, 1\); .* impala_cnn takes images of any size"),
         (spaces.Box(0, 255, (3, 84, 84), np.uint8), "cnn", "so move the axis with"),
-        (spaces.Box(0, 255, (9, 9, 3), np.uint8), "cnn", r"shape \(9, 9, 3\)"),
         (FLAT, "cnm", "did you mean 'cnn'"),
-        (FLAT, "json:no_such_function", "no_such_function"),
         (FLAT, "no_such_module:cnn", "no_such_module"),
     ],
 )
 def test_network_that_cannot_be_used_is_named(space, network, words):
     with pytest.raises(UserValueError, match=words):
         Policy(space, ACTIONS, network)
-
-
-def test_images_that_networks_would_get_unscaled_are_refused():
-    with pytest.raises(UserTypeError, match="image of int32 up to 255"):
-        Policy(spaces.Box(0, 255, (84, 84, 3), np.int32), ACTIONS, "conv_only")
 
 
 def test_bytes_with_other_bounds_are_no_image():
@@ -243,29 +238,6 @@ def test_bits_are_passed_on():
     policy = Policy(spaces.MultiBinary([2, 3]), ACTIONS, "mlp")
     assert policy.step(np.ones((5, 2, 3), np.int8))[0].shape == (5,)
     assert policy.scale(np.ones((5, 2, 3), np.int8)).dtype == "float32"
-
-
-def test_unsupported_observation_space_is_named():
-    with pytest.raises(UserTypeError, match=r"Dict is not supported.*Box"):
-        Policy(spaces.Dict(a=FLAT), ACTIONS, "mlp")
-
-
-def test_unknown_keyword_names_the_nearest():
-    def learn(*, network: Network, nsteps=5):
-        pass
-
-    def check(network, **keywords):
-        return check_arguments(learn, {"network": network, **keywords})
-
-    with pytest.raises(UserTypeError, match="did you mean 'nsteps'"):
-        check("mlp", nstep=3)
-    with pytest.raises(UserTypeError, match="did you mean 'num_hidden'"):
-        check("mlp", num_hiden=3)
-    with pytest.raises(UserTypeError, match="'width'"):
-        check(lambda: None, width=3)
-    arguments = check("mlp", num_hidden=3)
-    assert arguments.values["network"]().layers[1].units == 3
-    assert arguments.given["num_hidden"] == 3 and arguments.given["num_layers"] == 2
 
 
 def some_policy(seed=0, **changes):
@@ -283,7 +255,7 @@ def test_saved_model_acts_the_same_after_loading(tmp_path):
     assert not np.allclose(saved.value(obs), loaded.value(obs))
     saved.save(path)
     loaded.load(path)
-    np.testing.assert_array_equal(saved(obs)[0], loaded(obs)[0])
+    np.testing.assert_array_equal(saved(Batch(obs)).params, loaded(Batch(obs)).params)
     np.testing.assert_array_equal(saved.value(obs), loaded.value(obs))
     assert os.listdir(path.parent) == ["model"]
 
@@ -298,8 +270,6 @@ def test_saved_model_acts_the_same_after_loading(tmp_path):
         ),
         (dict(action_space=spaces.Discrete(5)), r"Discrete\(4\).*Discrete\(5\)"),
         (dict(network=partial(mlp, num_hidden=32)), r"\(3, 64\).*\(3, 32\)"),
-        (dict(network=partial(mlp, num_layers=3)), "another network"),
-        (dict(value_network="copy"), "another network"),
     ],
 )
 def test_model_of_another_run_is_refused(tmp_path, changes, words):
@@ -314,34 +284,22 @@ class Exploit:
         return os.mkdir, ("exploited",)
 
 
-def with_metadata(text):
-    header = json.dumps({"__metadata__": {"json": text}}).encode()
-    return len(header).to_bytes(8, "little") + header
-
-
-def hostile_files(good):
-    header = json.dumps({"a": {"dtype": "F32", "shape": [9], "data_offsets": [0, 4]}})
-    return {
-        "empty": b"",
-        "truncated": good[:-1],
-        "half a header": good[:20],
-        "oversized header": (2**62).to_bytes(8, "little") + good[8:],
-        "offsets that lie": len(header).to_bytes(8, "little") + header.encode(),
-        "pickle": pickle.dumps(Exploit()),
-        "metadata that is a list": with_metadata("[1]"),
-        "metadata nested too deep": with_metadata("[" * 100_000),
-        "text": b"hello",
-        "trailing bytes": good + b"x",
-    }
-
-
-@pytest.mark.parametrize("kind", hostile_files(b"x" * 64))
-def test_damaged_or_hostile_file_is_refused(tmp_path, monkeypatch, kind):
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda good: b"",
+        lambda good: good[:-1],
+        lambda good: good + b"x",
+        lambda good: pickle.dumps(Exploit()),
+    ],
+    ids=["empty", "truncated", "longer", "pickle"],
+)
+def test_damaged_or_hostile_file_is_refused(tmp_path, monkeypatch, damage):
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "model"
     policy = some_policy()
     policy.save(path)
-    path.write_bytes(hostile_files(path.read_bytes())[kind])
+    path.write_bytes(damage(path.read_bytes()))
     before = [variable.numpy() for variable in policy.variables]
     with pytest.raises(UserValueError, match="not a saved model, or is damaged"):
         policy.load(path)
@@ -354,9 +312,7 @@ def test_damaged_or_hostile_file_is_refused(tmp_path, monkeypatch, kind):
     ("change", "words"),
     [
         (lambda x: x.astype(np.float64), "float64, expected .*float32"),
-        (lambda x: x.astype(np.int32), "int32, expected .*float32"),
         (lambda x: np.full_like(x, np.nan), "not finite"),
-        (lambda x: x.T.copy(), "expected"),
     ],
 )
 def test_tensors_of_another_kind_are_refused(tmp_path, change, words):
@@ -370,32 +326,10 @@ def test_tensors_of_another_kind_are_refused(tmp_path, change, words):
         policy.load(path)
 
 
-def test_missing_model_is_named(tmp_path):
-    with pytest.raises(UserFileError, match="no saved model at .*nowhere"):
-        some_policy().load(tmp_path / "nowhere")
-
-
-def test_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
-    path = tmp_path / "model"
-    save_tensors(path, {"a": np.ones(3)}, {"n": 1})
-
-    def fail(*args):
-        raise OSError("full")
-
-    monkeypatch.setattr(os, "fsync", fail)
-    with pytest.raises(OSError, match="full"):
-        save_tensors(path, {"a": np.zeros(3)}, {"n": 2})
-    tensors, metadata = load_tensors(path)
-    assert metadata == {"n": 1}
-    np.testing.assert_array_equal(tensors["a"], np.ones(3))
-    assert os.listdir(tmp_path) == ["model"]
-
-
 @pytest.mark.parametrize(
     "space",
     [
         spaces.Discrete(3, dtype=np.int8),
-        spaces.Discrete(3),
         spaces.MultiDiscrete([2, 3], dtype=np.int8),
         spaces.MultiBinary(2),
     ],

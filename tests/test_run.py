@@ -160,8 +160,8 @@ def write_fork(name, line, other):
         ("bare", "Step(loss, ", "Step(lambda *x: loss(*x)[0], ", "(loss, metrics)"),
         (
             "long",
-            "ops.mean(ops.square(values - returns))",
-            "ops.square(values - returns)",
+            "ops.mean(ops.square(values - batch.returns))",
+            "ops.square(values - batch.returns)",
             "a scalar",
         ),
     ],

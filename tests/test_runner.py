@@ -7,7 +7,7 @@ from gymnasium import spaces
 from toy_envs import CounterEnv
 
 from baselines.common.data.returns import n_step
-from baselines.common.data.runners import Runner, minibatch
+from baselines.common.data.runners import Batch, Runner
 from baselines.common.networks.policies import Policy
 from baselines.common.vec_env import DummyVecEnv
 
@@ -111,14 +111,15 @@ def test_values_of_recurrent_networks_are_bootstrapped_from_their_state():
     # A time limit of 5 ends an episode in the first step of the second rollout.
     obs = np.arange(6, dtype=np.float32).reshape(6, 1, 1)
     state, masks = np.zeros((1, 256), np.float32), np.zeros((6, 1), bool)
-    _, values = policy(obs, state, masks)
+    values = policy(Batch(obs, state, masks)).values
     np.testing.assert_allclose(second.next_values[0, 0], float(values[-1]), rtol=1e-4)
 
 
 def test_minibatches_have_the_states_of_their_environments():
     x = np.arange(6).reshape(2, 3)  # [T, N]
-    states, part = minibatch(np.array([2, 0]), np.float32([[1], [2], [3]]), x)
-    assert np.asarray(states).tolist() == [[3], [1]]
-    assert np.asarray(part).tolist() == [[2, 0], [5, 3]]
-    states, part = minibatch(np.array([4, 0]), None, x)
-    assert states is None and np.asarray(part).tolist() == [[4, 0]]
+    part = Batch(x, states=np.float32([[1], [2], [3]])).take(np.array([2, 0]))
+    assert np.asarray(part.states).tolist() == [[3], [1]]
+    assert np.asarray(part.obs).tolist() == [[2, 0], [5, 3]]
+    part = Batch(x, actions=10 * x).take(np.array([4, 0]))
+    assert part.states is None and np.asarray(part.obs).tolist() == [[4, 0]]
+    assert np.asarray(part.flat().actions).tolist() == [40, 0]

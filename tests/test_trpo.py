@@ -11,7 +11,8 @@ from test_algorithms import read_rows
 from test_on_policy import cartpoles
 
 from baselines import logger, trpo
-from baselines.common.base.errors import DivergedError, UserError
+from baselines.common.base.errors import DivergedError
+from baselines.common.data.runners import Batch
 from baselines.common.networks.distributions import make_distribution
 from baselines.common.networks.policies import Policy
 from baselines.common.updates.trust_region import (
@@ -96,7 +97,7 @@ def test_fisher_product():
     product = fisher_product(policy)
 
     def times(*vector):
-        return product(np.float32(vector), None, obs, np.zeros((6, 1), bool))
+        return product(np.float32(vector), Batch(obs))
 
     # p = (1/4, 3/4), and diag(p) - p pᵀ = 3/16 [[1, -1], [-1, 1]]; mean x² = 10,
     # mean x = 3
@@ -110,12 +111,15 @@ def test_fisher_product():
 def test_trpo_loss():
     loss, metrics = trpo_loss(
         np.float32([[0, LOG_3], [0, LOG_3]]),  # probabilities 1/4 and 3/4
+        Batch(
+            obs=None,
+            actions=np.array([0, 1]),
+            neglogps=np.float32([LOG_2, LOG_2]),
+            advantages=np.float32([1, 2]),
+        ),
         old_params=np.zeros((2, 2), np.float32),
-        actions=np.array([0, 1]),
-        old_neglogps=np.float32([LOG_2, LOG_2]),
-        advantages=np.float32([1, 2]),
         distribution=make_distribution(spaces.Discrete(2)),
-        c_e=0.1,
+        ent_coef=0.1,
     )
     # ratios 1/2 and 3/2: (1/2 * 1 + 3/2 * 2) / 2
     np.testing.assert_allclose(metrics["surrogate_gain"], 1.75, rtol=1e-6)
@@ -212,43 +216,6 @@ def test_rewards_are_a_part(log_folder):
     assert Counted.made[-1].begun == 0
     scores = [float(row["eprewmean"]) for row in read_rows(log_folder)]
     assert scores[-1] > 13  # of CartPole
-
-
-class OfOneStep:
-    variables = ()
-
-    def begin(self):
-        pass
-
-    def __call__(self, rollout):
-        return rollout.rewards[0], {}
-
-
-class WithoutMetrics(OfOneStep):
-    def __call__(self, rollout):
-        return rollout.rewards
-
-
-@pytest.mark.parametrize(
-    ("made", "message"),
-    [
-        (None, "has to return an object with begin, returned None"),
-        (OfOneStep(), r"\[T, N\], \(32, 2\), received an array of shape \(2,\)"),
-        (WithoutMetrics(), r"WithoutMetrics has to return \(rewards, metrics\)"),
-    ],
-)
-def test_rewards_that_do_not_fit_are_refused(made, message):
-    def reward(run, policy, /):
-        return made
-
-    with pytest.raises(UserError, match=message):
-        trpo.learn(
-            env=cartpoles(),
-            network="mlp",
-            reward=reward,
-            timesteps_per_batch=64,
-            total_timesteps=64,
-        )
 
 
 def test_value_loss_trains_no_part_of_the_policy():

@@ -9,7 +9,7 @@ from keras import ops
 
 from baselines.common import backend
 from baselines.common.base import mpi
-from baselines.common.base.errors import DivergedError
+from baselines.common.base.errors import DivergedError, UserTypeError
 from baselines.common.updates.update import (
     Step,
     assign,
@@ -106,6 +106,19 @@ def test_metrics_that_are_not_finite_are_refused():
     x, y, steps = steps_on_two_variables()
     with pytest.raises(DivergedError, match="x_loss is inf after optimiser step 1"):
         make_update(*steps, variables=[x, y])(None, np.float32([np.inf]))
+
+
+def test_weights_that_nobody_trains_are_refused():
+    x, _, steps = steps_on_two_variables()
+    head = keras.layers.Dense(1)
+    with pytest.raises(UserTypeError, match="no variables to train"):
+        make_update(Step(steps[0].loss, sgd(), head.trainable_variables))
+
+    def loss(data):
+        return ops.sum(x * head(data[None])), {}
+
+    with pytest.raises(UserTypeError, match=r"loss reads .*kernel.*nobody would train"):
+        make_update(Step(loss, sgd(), [x]))(None, np.float32([8]))
 
 
 @pytest.mark.parametrize("scan", [False, True])

@@ -11,33 +11,34 @@ from keras import ops
 from baselines.common.arguments import types as arg
 from baselines.common.arguments.schedules import check_lrschedule, make_schedule
 from baselines.common.data.returns import explained_variance, n_step
-from baselines.common.data.runners import Runner, flatten
+from baselines.common.data.runners import Runner
 from baselines.common.networks.policies import Policy
 from baselines.common.run.algorithm import algorithm
 from baselines.common.updates.optimizers import RMSprop
 from baselines.common.updates.update import Step, make_update
 
 
-def a2c_loss(params, values, actions, advantages, returns, *, distribution, c_v, c_e):
+def a2c_loss(params, values, batch, *, distribution, vf_coef, ent_coef):
     """Returns the loss of a batch and a dict of metrics.
 
-    L = mean[A · -log π(a|s)] - c_e mean[H(π)] + c_v mean[(v - R)²]
+    L = mean[A · -log π(a|s)] - ent_coef mean[H(π)] + vf_coef mean[(v - R)²]
 
     Mnih et al. 2016, section 4 and algorithm S3. The squares are not halved.
 
     Args:
         params: [B, P] parameters of π(·|s)
         values: [B] v(s)
-        actions: [B, ...]
-        advantages: [B] R minus the value at the time of acting, as constants
-        returns: [B] R
+        batch: a ``Batch`` of samples, with actions a [B, ...], and as constants the
+            returns R [B] and advantages A [B]: R minus the value at the time of acting
         distribution: the one that ``params`` parameterise
-        c_v, c_e: weights of the value loss and the entropy
+        vf_coef, ent_coef: weights of the value loss and the entropy
     """
-    policy_loss = ops.mean(advantages * distribution.neglogp(params, actions))
+    policy_loss = ops.mean(
+        batch.advantages * distribution.neglogp(params, batch.actions)
+    )
     entropy = ops.mean(distribution.entropy(params))
-    value_loss = ops.mean(ops.square(values - returns))
-    loss = policy_loss - c_e * entropy + c_v * value_loss
+    value_loss = ops.mean(ops.square(values - batch.returns))
+    loss = policy_loss - ent_coef * entropy + vf_coef * value_loss
     return loss, {
         "policy_loss": policy_loss,
         "policy_entropy": entropy,
@@ -70,28 +71,15 @@ def learn(
     """Trains a policy by A2C and returns it."""
     check_lrschedule(lr, lrschedule, "linear")
     lr = make_schedule(lr, lrschedule, "lr")
-    policy = Policy(
-        env.observation_space,
-        env.action_space,
-        network,
-        value_network,
-        normalize_observations,
-        seed=seed,
-        algorithm=__name__,
-    )
+    policy = run.make_model(Policy, network, value_network, normalize_observations)
     run.load(policy)
     optimizer = RMSprop(rho=alpha, epsilon=epsilon, global_clipnorm=max_grad_norm)
+    weights = dict(vf_coef=vf_coef, ent_coef=ent_coef)
 
-    def loss(obs, states, masks, *batch):
-        params, values = policy(obs, states, masks)
-        return a2c_loss(
-            params,
-            values,
-            *map(flatten, batch),
-            distribution=policy.distribution,
-            c_v=vf_coef,
-            c_e=ent_coef,
-        )
+    def loss(batch):
+        params, values, *_ = policy(batch)
+        pi = policy.distribution
+        return a2c_loss(params, values, batch.flat(), distribution=pi, **weights)
 
     step = Step(loss, optimizer, policy.trainable_variables)
     update = make_update(step, variables=policy.variables)
@@ -102,16 +90,9 @@ def learn(
             run.add_episodes(rollout.episodes)
             returns = n_step(rollout.rewards, rollout.dones, rollout.next_values, gamma)
             # As in OpenAI Baselines, the rate at the batch's last agent step.
-            learning_rate = lr((num_timesteps - 1) / total_timesteps)
-            metrics = update(
-                np.float32(learning_rate),
-                rollout.obs,
-                rollout.states,
-                rollout.masks,
-                rollout.actions,
-                returns - rollout.values,
-                returns,
-            )
+            learning_rate = np.float32(lr(run.progress_at_last_step))
+            batch = rollout.batch(returns - rollout.values, returns)
+            metrics = update(learning_rate, batch)
             policy.observe(rollout.obs)
             if run.row_due(log_interval):
                 explained = explained_variance(rollout.values, returns)

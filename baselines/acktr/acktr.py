@@ -10,6 +10,7 @@ import numpy as np
 from keras import ops
 
 from baselines import logger
+from baselines.a2c.a2c import a2c_loss
 from baselines.common.arguments import types as arg
 from baselines.common.arguments.schedules import check_lrschedule, make_schedule
 from baselines.common.data.returns import explained_variance, n_step
@@ -23,34 +24,10 @@ from baselines.common.updates.kfac import COLD_UPDATES, KFAC
 FISHER_STRIDE = 5
 
 
-def acktr_loss(params, values, actions, advantages, returns, *, distribution, c_v, c_e):
-    """Returns the loss of a batch and a dict of metrics, both the same as A2C's.
-
-    L = mean[A · -log π(a|s)] - c_e mean[H(π)] + c_v mean[(v - R)²]
-
-    Args:
-        params: [B, P] parameters of π(·|s)
-        values: [B] v(s)
-        actions: [B, ...]
-        advantages: [B] R minus the value at the time of acting, as constants
-        returns: [B] R
-        distribution: the one that ``params`` parameterise
-        c_v, c_e: weights of the value loss and the entropy
-    """
-    policy_loss = ops.mean(advantages * distribution.neglogp(params, actions))
-    entropy = ops.mean(distribution.entropy(params))
-    value_loss = ops.mean(ops.square(values - returns))
-    return policy_loss - c_e * entropy + c_v * value_loss, {
-        "policy_loss": policy_loss,
-        "policy_entropy": entropy,
-        "value_loss": value_loss,
-    }
-
-
-def log_likelihood(params, values, actions, noise, *, distribution, c_f):
+def log_likelihood(params, values, actions, noise, *, distribution, vf_fisher_coef):
     """Returns the log-likelihood whose Fisher matrix is used, summed over a batch.
 
-    log p = Σ log π(a|s) - c_f (v - y)²   with   y = v + noise, constants
+    log p = Σ log π(a|s) - c (v - y)²   with   y = v + noise, constants
 
     As in Wu et al. 2017, section 3.1, the policy's output and the value (the mean of a
     Gaussian) are independent.
@@ -61,10 +38,10 @@ def log_likelihood(params, values, actions, noise, *, distribution, c_f):
         actions: [B, ...] drawn from π(·|s)
         noise: [B] standard normal
         distribution: the one that ``params`` parameterise
-        c_f: weight of the value term, ½ for a standard deviation of 1
+        vf_fisher_coef: c, ½ for a standard deviation of 1
     """
     targets = ops.stop_gradient(values) + noise
-    value_term = c_f * ops.square(values - targets)
+    value_term = vf_fisher_coef * ops.square(values - targets)
     return -ops.sum(distribution.neglogp(params, actions) + value_term)
 
 
@@ -105,39 +82,22 @@ def learn(
     """Trains a policy by ACKTR and returns it."""
     check_lrschedule(lr, lrschedule, "linear")
     lr = make_schedule(lr, lrschedule, "lr")
-    policy = Policy(
-        env.observation_space,
-        env.action_space,
-        network,
-        value_network,
-        normalize_observations,
-        seed=seed,
-        algorithm=__name__,
-    )
+    policy = run.make_model(Policy, network, value_network, normalize_observations)
     run.load(policy)
     optimizer = KFAC(policy, kfac_clip, seed, max_grad_norm, kfac_update)
-    distribution = policy.distribution
+    pi = policy.distribution
+    weights = dict(vf_coef=vf_coef, ent_coef=ent_coef)
 
-    def loss(obs, *batch):
-        params, values = policy(obs)
-        return acktr_loss(
-            params,
-            values,
-            *map(flatten, batch),
-            distribution=distribution,
-            c_v=vf_coef,
-            c_e=ent_coef,
-        )
+    def loss(batch):
+        params, values, *_ = policy(batch)
+        return a2c_loss(params, values, batch.flat(), distribution=pi, **weights)
 
-    def fisher(obs, actions, noise):
-        params, values = policy(obs)
+    def fisher(batch, noise):
+        obs, actions = batch.obs[::FISHER_STRIDE], batch.actions[::FISHER_STRIDE]
+        params, values, *_ = policy(batch._replace(obs=obs))
+        drawn = flatten(actions), flatten(noise)
         return log_likelihood(
-            params,
-            values,
-            flatten(actions),
-            flatten(noise),
-            distribution=distribution,
-            c_f=vf_fisher_coef,
+            params, values, *drawn, distribution=pi, vf_fisher_coef=vf_fisher_coef
         )
 
     update = optimizer.make_update(loss, fisher)
@@ -153,16 +113,10 @@ def learn(
             rollout = runner.run()
             run.add_episodes(rollout.episodes)
             returns = n_step(rollout.rewards, rollout.dones, rollout.next_values, gamma)
-            obs = rollout.obs[::FISHER_STRIDE]
-            noise = optimizer.rng.standard_normal(obs.shape[:2], np.float32)
-            metrics = update(
-                lr((num_timesteps - 1) / total_timesteps),
-                (obs, rollout.actions[::FISHER_STRIDE], noise),
-                rollout.obs,
-                rollout.actions,
-                returns - rollout.values,
-                returns,
-            )
+            times = len(range(0, nsteps, FISHER_STRIDE))
+            noise = optimizer.rng.standard_normal((times, env.num_envs), np.float32)
+            batch = rollout.batch(returns - rollout.values, returns)
+            metrics = update(lr(run.progress_at_last_step), batch, noise)
             policy.observe(rollout.obs)
             if run.row_due(log_interval):
                 explained = explained_variance(rollout.values, returns)

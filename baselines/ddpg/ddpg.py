@@ -51,7 +51,7 @@ def learn(
         arg.Count,
         "agent steps, over all environments, between blocks of optimiser steps",
     ] = 100,
-    nb_train_steps: Annotated[arg.Count, arg.Batches, "optimiser steps per block"] = 50,
+    nb_train_steps: Annotated[arg.Count, "optimiser steps per block"] = 50,
     noise_type: arg.NoiseType = "normal_0.2",
     random_eps: Annotated[
         arg.Probability, "probability of a uniformly random action instead"

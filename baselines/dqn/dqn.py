@@ -112,7 +112,6 @@ def learn(
     adam_epsilon: arg.AdamEpsilon = 1e-8,
     hiddens: Annotated[
         list[arg.Units],
-        arg.ListOfLayers,
         "units of each hidden layer between the network and the action values, in both "
         "streams if dueling",
     ] = [256],  # noqa: B006

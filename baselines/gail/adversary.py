@@ -1,5 +1,7 @@
 """The adversary of GAIL: distinguishes an expert's transitions from a policy's."""
 
+from typing import Any, NamedTuple
+
 import keras
 import numpy as np
 from gymnasium import spaces
@@ -10,16 +12,25 @@ from baselines.common.base.errors import UserValueError
 from baselines.common.networks.layers import dense
 from baselines.common.networks.model import make_scaling
 from baselines.common.networks.normalizer import Normalizer
-from baselines.common.run.sizes import checked_weights
 from baselines.common.saving.states import VariableState, check_like, set_generator
 from baselines.common.updates.optimizers import Adam
 from baselines.common.updates.update import Step, make_update
 
 
-def adversary_loss(logits, expert_logits, *, c_e):
+class Transitions(NamedTuple):
+    """What the adversary learns from: [steps, B, ...], or a batch [B, ...] of it."""
+
+    obs: Any  # of the policy
+    acs: Any
+    expert_obs: Any
+    expert_acs: Any
+
+
+def adversary_loss(logits, expert_logits, *, ent_coef):
     """Returns the loss of the adversary and a dict of metrics.
 
-    L = mean[-log(1 - D)] of the policy + mean[-log D] of the expert - c_e mean[H(D)]
+    L = mean[-log(1 - D)] of the policy + mean[-log D] of the expert
+        - ent_coef mean[H(D)]
 
     with D = sigmoid(logit), the probability that a transition is the expert's. Ho and
     Ermon 2016, equation 17, where D is the probability that it is the policy's. OpenAI
@@ -28,13 +39,13 @@ def adversary_loss(logits, expert_logits, *, c_e):
     Args:
         logits: [B] for transitions of the policy
         expert_logits: [B] for transitions of the expert
-        c_e: weight of the entropy
+        ent_coef: weight of the entropy
     """
     generator_loss = ops.mean(imitation_rewards(logits))
     expert_loss = ops.mean(ops.softplus(-expert_logits))
     both = ops.concatenate([logits, expert_logits])
     entropy = ops.mean(ops.softplus(both) - ops.sigmoid(both) * both)
-    return generator_loss + expert_loss - c_e * entropy, {
+    return generator_loss + expert_loss - ent_coef * entropy, {
         "generator_loss": generator_loss,
         "expert_loss": expert_loss,
         "adversary_entropy": entropy,
@@ -55,11 +66,13 @@ class Adversary:
         observation_space, action_space: of the environment.
         expert: an ``Expert``.
         hidden_size: units in each of its two layers.
-        c_e: weight of the entropy in its loss.
+        ent_coef: weight of the entropy in its loss.
         seed: of the generator that draws the transitions it is trained on.
     """
 
-    def __init__(self, observation_space, action_space, expert, hidden_size, c_e, seed):
+    def __init__(
+        self, observation_space, action_space, expert, hidden_size, ent_coef, seed
+    ):
         self.expert = expert
         self.observation_vectors = to_vectors(observation_space)
         self.action_vectors = to_vectors(action_space)
@@ -77,15 +90,14 @@ class Adversary:
             np.zeros((1, *space.shape), space.dtype)
             for space in (observation_space, action_space)
         ]
-        with checked_weights():
-            self.logits(*pair)
+        self.logits(*pair)
         variables = [*self.normalizer.variables, *self.network.variables]
         optimizer = Adam()
 
         def loss(batch):
-            obs, acs, expert_obs, expert_acs = batch
-            logits = self.logits(obs, acs)
-            return adversary_loss(logits, self.logits(expert_obs, expert_acs), c_e=c_e)
+            logits = self.logits(batch.obs, batch.acs)
+            expert_logits = self.logits(batch.expert_obs, batch.expert_acs)
+            return adversary_loss(logits, expert_logits, ent_coef=ent_coef)
 
         step = Step(loss, optimizer, self.network.trainable_variables)
         self.update = make_update(step, variables=variables, scan=True)
@@ -117,7 +129,9 @@ class Adversary:
         theirs = self.rng.integers(len(expert.obs), size=shape)
         seen = np.concatenate([obs[mine.ravel()], expert.obs[theirs.ravel()]])
         self.normalizer.update(self.observation_vectors(seen))
-        batches = obs[mine], acs[mine], expert.obs[theirs], expert.acs[theirs]
+        batches = Transitions(
+            obs[mine], acs[mine], expert.obs[theirs], expert.acs[theirs]
+        )
         metrics = self.update(np.float32(stepsize), batches)
         return {name: float(np.mean(values)) for name, values in metrics.items()}
 

@@ -11,8 +11,8 @@ from keras import ops
 from baselines import logger
 from baselines.common.arguments import types as arg
 from baselines.common.base.errors import UserValueError
-from baselines.common.base.machine import check_memory
 from baselines.common.data.rewards import environment
+from baselines.common.data.runners import Batch
 from baselines.common.envs.spaces import clip_actions
 from baselines.common.run.algorithm import preset
 from baselines.common.saving.states import check_like
@@ -86,7 +86,6 @@ def adversary(
             "pretrained is for networks without a memory, as single transitions are "
             "learned; leave it out"
         )
-    check_memory(f"a training of {d_step:,} optimiser steps", 16 * d_step, "d_step")
     spaces = policy.observation_space, policy.action_space
     expert = read_expert(expert_path, *spaces, traj_limitation)
     network = Adversary(
@@ -168,9 +167,9 @@ def clone(policy, expert, steps, rng) -> None:
     policy.observe(expert.obs)
 
     def loss(indices, obs, acs):
-        params, _ = policy(ops.expand_dims(ops.take(obs, indices, axis=0), 0))
+        batch = Batch(ops.expand_dims(ops.take(obs, indices, axis=0), 0))
         acs = ops.take(acs, indices, axis=0)
-        return cloning_loss(params, acs, distribution=policy.distribution)
+        return cloning_loss(policy(batch).params, acs, distribution=policy.distribution)
 
     step = Step(loss, Adam(), policy.policy_variables)
     update = make_update(step, variables=policy.variables, scan=True)

@@ -8,15 +8,12 @@ import numpy as np
 from baselines.common.arguments import cli
 from baselines.common.arguments import types as arg
 from baselines.common.base.errors import UserFileError
-from baselines.common.base.machine import array_bytes, check_memory
-from baselines.common.envs.spaces import clip_actions
+from baselines.common.envs.spaces import check_spaces, clip_actions
 from baselines.common.run.evaluation import check_results, evaluate, summary
 from baselines.common.run.loading import find_env, load
 from baselines.common.saving.files import check_writable
 from baselines.common.vec_env.vec_env import VecEnvWrapper
 from baselines.gail.expert import Expert, write_expert
-
-CHECK_INTERVAL = 1000  # steps between checks of the memory that is left
 
 
 def record(
@@ -45,15 +42,15 @@ def record(
     check_writable(*os.path.split(output))
     model = load(path, trust, seed=seed)
     with RecordingVecEnv(trained_env.make(1, seed)) as vec_env:
-        model.check_spaces(vec_env)
+        check_spaces(model, vec_env)
         results = evaluate(model, vec_env, episodes, deterministic)
         expert = vec_env.expert(results)
     write_expert(output, expert)
-    found = summary(results)
+    returns = summary(results)
     print(
         f"wrote {output}: {len(expert.obs):,} transitions of {episodes} episodes of "
-        f"{trained_env.spec.id}, mean return {found['mean']:g} (standard deviation "
-        f"{found['std']:.3g}, {found['min']:g} to {found['max']:g})"
+        f"{trained_env.spec.id}, mean return {returns['mean']:g} (standard deviation "
+        f"{returns['std']:.3g}, {returns['min']:g} to {returns['max']:g})"
     )
     return expert
 
@@ -64,9 +61,6 @@ class RecordingVecEnv(VecEnvWrapper):
     def __init__(self, venv):
         super().__init__(venv)
         self.obs, self.acs = [], []
-        self.obs_bytes = array_bytes(
-            self.observation_space.shape, self.observation_space.dtype
-        )
         self.ends = [0]  # number of transitions at each end of an episode or whole game
 
     def reset(self):
@@ -74,10 +68,6 @@ class RecordingVecEnv(VecEnvWrapper):
         return self.last_obs
 
     def step_async(self, actions):
-        if len(self.obs) % CHECK_INTERVAL == 0:
-            # They are copied into one array, and that into a file in memory.
-            size = 2 * (len(self.obs) + CHECK_INTERVAL) * self.obs_bytes
-            check_memory("the recording", size, "episodes")
         self.obs.append(self.last_obs[0])
         self.acs.append(clip_actions(actions, self.action_space)[0])
         super().step_async(actions)

@@ -6,7 +6,6 @@ from typing import Annotated
 from baselines.common.arguments import types as arg
 from baselines.common.arguments.schedules import has_schedule, make_schedule
 from baselines.common.base.errors import UserValueError
-from baselines.common.data.runners import check_epochs
 from baselines.common.networks.policies import Policy
 from baselines.common.run.algorithm import algorithm
 from baselines.ppo2 import ppo2
@@ -47,8 +46,8 @@ def learn(
     callback: arg.Callback = None,
 ) -> Policy:
     """Trains a policy by PPO and returns it."""
-    given = [optim_stepsize, clip_param]
-    if schedule not in ("constant", "linear") and all(map(has_schedule, given)):
+    schedules = optim_stepsize, clip_param
+    if schedule not in ("constant", "linear") and all(map(has_schedule, schedules)):
         raise UserValueError(
             "optim_stepsize and clip_param have schedules of their own; leave out "
             f"schedule {schedule!r}"
@@ -62,9 +61,6 @@ def learn(
             f"{timesteps_per_actorbatch}, rounded up to a multiple of num_env "
             f"{env.num_envs}), received {optim_batchsize}"
         )
-    # Before ppo2's own check, which has other names.
-    arguments = "optim_epochs or timesteps_per_actorbatch"
-    check_epochs(optim_epochs, num_samples, arguments)
     return ppo2.learn.__wrapped__(
         run,
         env=env,

@@ -12,13 +12,7 @@ from baselines.common.arguments import types as arg
 from baselines.common.arguments.schedules import make_schedule
 from baselines.common.base.errors import UserValueError
 from baselines.common.data.returns import explained_variance, gae
-from baselines.common.data.runners import (
-    Runner,
-    Shuffler,
-    check_epochs,
-    flatten,
-    minibatch,
-)
+from baselines.common.data.runners import Runner, Shuffler
 from baselines.common.networks.policies import Policy
 from baselines.common.run.algorithm import algorithm
 from baselines.common.updates.optimizers import Adam
@@ -28,22 +22,18 @@ from baselines.common.updates.update import Step, make_update
 def ppo2_loss(
     params,
     values,
-    actions,
-    old_neglogps,
-    old_values,
-    advantages,
-    returns,
+    batch,
     cliprange,
     *,
     distribution,
-    c_v,
-    c_e,
+    vf_coef,
+    ent_coef,
     clip_values=True,
 ):
     """Returns the loss of a minibatch and a dict of metrics.
 
-    L = mean[max(-A r, -A clip(r, 1 - ε, 1 + ε))] - c_e mean[H(π)]
-        + c_v ½ mean[max((v - R)², (v_old + clip(v - v_old, -ε, ε) - R)²)]
+    L = mean[max(-A r, -A clip(r, 1 - ε, 1 + ε))] - ent_coef mean[H(π)]
+        + vf_coef ½ mean[max((v - R)², (v_old + clip(v - v_old, -ε, ε) - R)²)]
 
     with the ratio r = π(a|s) / π_old(a|s) and A normalised over the minibatch.
     Schulman et al. 2017, equations 7 and 9. OpenAI Baselines added the clipped value
@@ -52,32 +42,31 @@ def ppo2_loss(
     Args:
         params: [B, P] parameters of π(·|s)
         values: [B] v(s)
-        actions: [B, ...]
-        old_neglogps: [B] -log π_old(a|s), at the time of acting
-        old_values: [B] v_old(s), at the time of acting
-        advantages: [B], constants
-        returns: [B] R, constants
+        batch: a ``Batch`` of samples, with actions a [B, ...], and as constants the
+            advantages A and returns R, and the values v_old and neglogps
+            -log π_old(a|s) at the time of acting, all [B]
         cliprange: ε
         distribution: the one that ``params`` parameterise
-        c_v, c_e: weights of the value loss and the entropy
-        clip_values: False for c_v ½ mean[(v - R)²]
+        vf_coef, ent_coef: weights of the value loss and the entropy
+        clip_values: False for vf_coef ½ mean[(v - R)²]
     """
-    advantages = advantages - ops.mean(advantages)
+    advantages = batch.advantages - ops.mean(batch.advantages)
     advantages = advantages / (ops.std(advantages) + 1e-8)
-    log_ratio = old_neglogps - distribution.neglogp(params, actions)
+    log_ratio = batch.neglogps - distribution.neglogp(params, batch.actions)
     # Where exp overflows, the gradient would be NaN even for a clipped ratio: 0 · ∞.
     ratio = ops.exp(ops.minimum(log_ratio, 20.0))
     clipped_ratio = ops.clip(ratio, 1.0 - cliprange, 1.0 + cliprange)
     policy_loss = ops.mean(
         ops.maximum(-advantages * ratio, -advantages * clipped_ratio)
     )
-    squares = ops.square(values - returns)
+    squares = ops.square(values - batch.returns)
     if clip_values:
-        moves = ops.clip(values - old_values, -cliprange, cliprange)
-        squares = ops.maximum(squares, ops.square(old_values + moves - returns))
+        moves = ops.clip(values - batch.values, -cliprange, cliprange)
+        clipped = ops.square(batch.values + moves - batch.returns)
+        squares = ops.maximum(squares, clipped)
     value_loss = 0.5 * ops.mean(squares)
     entropy = ops.mean(distribution.entropy(params))
-    loss = policy_loss - c_e * entropy + c_v * value_loss
+    loss = policy_loss - ent_coef * entropy + vf_coef * value_loss
     return loss, {
         "policy_loss": policy_loss,
         "value_loss": value_loss,
@@ -123,16 +112,7 @@ def learn(
     callback: arg.Callback = None,
 ) -> Policy:
     """Trains a policy by PPO and returns it."""
-    policy = Policy(
-        env.observation_space,
-        env.action_space,
-        network,
-        value_network,
-        normalize_observations,
-        seed=seed,
-        # Another module, such as ppo1, if its learn() calls this function.
-        algorithm=run.learn.__module__,
-    )
+    policy = run.make_model(Policy, network, value_network, normalize_observations)
     run.load(policy)
     lr = make_schedule(lr, name="lr")
     cliprange = make_schedule(cliprange, name="cliprange")
@@ -140,34 +120,23 @@ def learn(
     # Minibatches are drawn from samples, or from whole sequences if recurrent.
     num_samples = env.num_envs if recurrent else env.num_envs * nsteps
     # For a model that is only loaded, the environments do not matter.
-    if total_timesteps and num_samples % nminibatches:
-        samples = f"num_env {env.num_envs} x nsteps {nsteps}"
-        if recurrent:
-            samples = "num_env, as a recurrent network trains on whole sequences"
+    if total_timesteps and (
+        num_samples % nminibatches or env.num_envs * nsteps == nminibatches
+    ):
+        source = "num_env, of a recurrent network" if recurrent else "num_env x nsteps"
         raise UserValueError(
-            f"the number of minibatches has to divide {num_samples} ({samples}), "
-            f"received {nminibatches}"
+            f"nminibatches has to divide {num_samples} ({source}) into minibatches of "
+            f"more than one sample, received {nminibatches}"
         )
-    if total_timesteps and env.num_envs * nsteps == nminibatches:
-        raise UserValueError(
-            f"{nminibatches} minibatches of an update have one sample each, whose "
-            "normalised advantage is 0; give more samples or fewer minibatches"
-        )
-    check_epochs(noptepochs, num_samples, "noptepochs or nsteps")
     optimizer = Adam(epsilon=adam_epsilon, global_clipnorm=max_grad_norm)
+    settings = dict(vf_coef=vf_coef, ent_coef=ent_coef, clip_values=clip_values)
 
-    def loss(indices, cliprange, *batch):
-        states, obs, masks, *batch = minibatch(indices, *batch)
-        params, values = policy(obs, states, masks)
+    def loss(indices, batch, cliprange):
+        minibatch = batch.take(indices)
+        params, values, *_ = policy(minibatch)
+        samples, pi = minibatch.flat(), policy.distribution
         return ppo2_loss(
-            params,
-            values,
-            *map(flatten, batch),
-            cliprange,
-            distribution=policy.distribution,
-            c_v=vf_coef,
-            c_e=ent_coef,
-            clip_values=clip_values,
+            params, values, samples, cliprange, distribution=pi, **settings
         )
 
     step = Step(loss, optimizer, policy.trainable_variables)
@@ -188,19 +157,12 @@ def learn(
                 lam,
             )
             returns = advantages + rollout.values
-            progress = (nupdates - 1) / run.num_updates
+            progress = run.progress_by_updates
             metrics = update(
                 np.float32(lr(progress)),
                 shuffler.draw(),
+                rollout.batch(advantages, returns),
                 np.float32(cliprange(progress)),
-                rollout.states,
-                rollout.obs,
-                rollout.masks,
-                rollout.actions,
-                rollout.neglogps,
-                rollout.values,
-                advantages,
-                returns,
             )
             policy.observe(rollout.obs)
             if run.row_due(log_interval):

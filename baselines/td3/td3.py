@@ -45,7 +45,7 @@ def learn(
     total_timesteps: arg.Timesteps = 1_000_000,
     lr: Annotated[arg.Schedule, "learning rate of Adam, of all parts"] = 3e-4,
     policy_delay: Annotated[
-        arg.Unrolled,
+        arg.Count,
         "optimiser steps of the critics per step of the policy and the target networks",
     ] = 2,
     target_noise: Annotated[

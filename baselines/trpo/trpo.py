@@ -12,14 +12,8 @@ from keras import ops
 
 from baselines.common.arguments import types as arg
 from baselines.common.base import mpi
-from baselines.common.data.returns import explained_variance, gae, rewards_and_metrics
-from baselines.common.data.runners import (
-    Runner,
-    Shuffler,
-    check_epochs,
-    flatten,
-    minibatch,
-)
+from baselines.common.data.returns import explained_variance, gae
+from baselines.common.data.runners import Runner, Shuffler, flatten
 from baselines.common.networks.policies import Policy
 from baselines.common.run.algorithm import algorithm
 from baselines.common.updates.optimizers import Adam
@@ -29,29 +23,26 @@ from baselines.common.updates.update import Step, make_update
 MINIBATCH = 64  # samples per step of the value function, as in OpenAI Baselines
 
 
-def trpo_loss(
-    params, old_params, actions, old_neglogps, advantages, *, distribution, c_e
-):
+def trpo_loss(params, batch, old_params, *, distribution, ent_coef):
     """Returns the loss that a step of the policy lowers, and a dict of metrics.
 
-    L = -mean[r A] - c_e mean[H(π)]   while   mean[KL(π_old || π)] stays below a limit
+    L = -mean[r A] - ent_coef mean[H(π)]   with   mean[KL(π_old || π)]   limited
 
-    with the ratio r = π(a|s) / π_old(a|s). Schulman et al. 2015, equation 14. OpenAI
+    and the ratio r = π(a|s) / π_old(a|s). Schulman et al. 2015, equation 14. OpenAI
     Baselines added the entropy bonus.
 
     Args:
         params: [B, P] parameters of π(·|s)
+        batch: a ``Batch`` of samples, with actions a [B, ...], and as constants the
+            advantages A [B] and neglogps -log π_old(a|s) [B]
         old_params: [B, P] those of π_old(·|s), at the time of acting
-        actions: [B, ...]
-        old_neglogps: [B] -log π_old(a|s), at the time of acting
-        advantages: [B], constants
         distribution: the one that ``params`` parameterise
-        c_e: weight of the entropy
+        ent_coef: weight of the entropy
     """
-    ratio = ops.exp(old_neglogps - distribution.neglogp(params, actions))
-    surrogate_gain = ops.mean(ratio * advantages)
+    ratio = ops.exp(batch.neglogps - distribution.neglogp(params, batch.actions))
+    surrogate_gain = ops.mean(ratio * batch.advantages)
     entropy = ops.mean(distribution.entropy(params))
-    return -surrogate_gain - c_e * entropy, {
+    return -surrogate_gain - ent_coef * entropy, {
         "surrogate_gain": surrogate_gain,
         "policy_entropy": entropy,
         "kl": ops.mean(distribution.kl(old_params, params)),
@@ -102,15 +93,7 @@ def learn(
     callback: arg.Callback = None,
 ) -> Policy:
     """Trains a policy by TRPO and returns it."""
-    policy = Policy(
-        env.observation_space,
-        env.action_space,
-        network,
-        value_network,
-        normalize_observations,
-        seed=seed,
-        algorithm=__name__,
-    )
+    policy = run.make_model(Policy, network, value_network, normalize_observations)
     run.load(policy)
     reward = reward(run, policy)
     nsteps = math.ceil(timesteps_per_batch / env.num_envs)
@@ -119,22 +102,18 @@ def learn(
     if policy.initial_state is not None:  # Minibatches hold whole sequences.
         num_samples = env.num_envs
         num_minibatches = min(num_minibatches, num_samples)
-    check_epochs(vf_iters, num_samples, "vf_iters or timesteps_per_batch")
 
-    def policy_loss(old_params, states, obs, masks, *batch):
-        params, _ = policy(obs, states, masks)
+    def policy_loss(batch, old_params):
+        params, pi = policy(batch).params, policy.distribution
+        samples = batch.flat()
         return trpo_loss(
-            params,
-            old_params,
-            *map(flatten, batch),
-            distribution=policy.distribution,
-            c_e=ent_coef,
+            params, samples, old_params, distribution=pi, ent_coef=ent_coef
         )
 
-    def value_loss(indices, *batch):
-        states, obs, masks, returns = minibatch(indices, *batch)
-        _, values = policy(obs, states, masks)
-        loss = ops.mean(ops.square(values - flatten(returns)))
+    def value_loss(indices, batch):
+        minibatch = batch.take(indices)
+        errors = policy(minibatch).values - flatten(minibatch.returns)
+        loss = ops.mean(ops.square(errors))
         return loss, {"value_loss": loss}
 
     update_policy = make_trust_region_update(
@@ -152,17 +131,13 @@ def learn(
         for nupdates, num_timesteps in run.updates():
             rollout = runner.run()
             run.add_episodes(rollout.episodes)
-            rewards, reward_metrics = rewards_and_metrics(reward, rollout)
+            rewards, reward_metrics = reward(rollout)
             values = rollout.values, rollout.next_values
             advantages = gae(rewards, rollout.dones, *values, gamma, lam)
             returns = advantages + rollout.values
-            inputs = rollout.states, rollout.obs, rollout.masks
-            metrics = update_policy(
-                *inputs, rollout.actions, rollout.neglogps, standardize(advantages)
-            )
-            metrics |= reward_metrics | update_values(
-                np.float32(vf_stepsize), shuffler.draw(), *inputs, returns
-            )
+            batch = rollout.batch(standardize(advantages), returns)
+            metrics = update_policy(batch) | reward_metrics
+            metrics |= update_values(np.float32(vf_stepsize), shuffler.draw(), batch)
             policy.observe(rollout.obs)
             if run.row_due(log_interval):
                 explained = explained_variance(rollout.values, returns)

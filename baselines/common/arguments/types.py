@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable
 from typing import Annotated, Any, Literal, NamedTuple
 
-from annotated_types import Ge, Gt, Interval, MaxLen
+from annotated_types import Ge, Gt, Interval
 
 from baselines.common.arguments.parts import Part
 from baselines.common.arguments.schedules import check_schedule
@@ -43,22 +43,12 @@ class ReadPath:
     """Marks a path that a run reads, which may have moved when the run is resumed."""
 
 
-class Batch:
-    """Marks the size of a batch of transitions, all in memory at once."""
-
-
-class Batches:
-    """Marks a number of batches, of ``batch_size`` transitions each, drawn together."""
-
-
 MOST = 10**15  # limit of any count: a million agent steps a second for thirty years
 Count = Annotated[int, Interval(ge=1, le=MOST)]
 CountOrZero = Annotated[int, Interval(ge=0, le=MOST)]
 # Weights between two layers with a million units each take 4 TB.
 Units = Annotated[int, Interval(ge=1, le=10**6)]
 Layers = Annotated[int, Interval(ge=0, le=1000)]  # which Keras builds in seconds
-ListOfLayers = MaxLen(100)  # an item may be a block of several layers
-Unrolled = Annotated[int, Interval(ge=1, le=100)]  # each is compiled separately
 NonNegative = Annotated[float, Ge(0)]
 Positive = Annotated[float, Gt(0)]
 Fraction = Annotated[float, Interval(ge=0, le=1)]
@@ -226,7 +216,7 @@ ActingPrecision = Annotated[
 
 # Shared by off-policy algorithms.
 BufferSize = Annotated[Count, "transitions in the replay memory"]
-BatchSize = Annotated[Count, Batch, "transitions per optimiser step"]
+BatchSize = Annotated[Count, "transitions per optimiser step"]
 LearningStarts = Annotated[CountOrZero, "agent steps before the first optimiser step"]
 RandomSteps = Annotated[
     CountOrZero, "agent steps with random actions, before the first optimiser step"

@@ -8,6 +8,7 @@ framework, all with these functions:
     scan(fn, variables)                 fn on one slice after another, in one call
     sequence_of_states(fn, state, xs)   the states of a recurrent layer
     value_and_grad(loss_fn, variables)  -> ((loss, metrics), gradients)
+    unknown_reads(fn, variables)        -> (result, names of other weights read)
     watched_gradients(fn)               gradients w.r.t. intermediate tensors
     adam_step(variable, ...)            a step of Adam on one variable, in place
     rmsprop_step(variable, ...)         the same for RMSProp
@@ -49,6 +50,7 @@ from baselines.common.backend.tensorflow import (
     scan,
     sequence_of_states,
     to_device,
+    unknown_reads,
     uses_cpu_bfloat16,
     value_and_grad,
     watched_gradients,
@@ -64,6 +66,7 @@ __all__ = [
     "scan",
     "sequence_of_states",
     "to_device",
+    "unknown_reads",
     "uses_cpu_bfloat16",
     "value_and_grad",
     "watched_gradients",

@@ -184,6 +184,28 @@ def value_and_grad(loss_fn, variables):
     return loss_and_gradients
 
 
+def unknown_reads(fn, variables):
+    """Returns a function like ``fn`` that also says which other weights it reads.
+
+    Args:
+        fn: the function.
+        variables: the Keras variables that it may read.
+
+    Returns:
+        A function that returns the result of ``fn`` and the names of all trainable
+        variables that it read and that are not among ``variables``.
+    """
+    known = {id(variable.value) for variable in variables}
+
+    def call(*args):
+        with tf.GradientTape() as tape:
+            result = fn(*args)
+        read = tape.watched_variables()
+        return result, [variable.name for variable in read if id(variable) not in known]
+
+    return call
+
+
 def watched_gradients(fn):
     """Returns a function that differentiates ``fn`` by its intermediate tensors.
 

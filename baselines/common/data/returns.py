@@ -9,22 +9,7 @@ last state after a time limit.
 import numpy as np
 from keras import ops
 
-from baselines.common.base.errors import UserTypeError, UserValueError, shown
-
-
-def rewards_and_metrics(reward, rollout) -> tuple:
-    """Returns what an object of ``common/data/rewards.py`` makes of a ``Rollout``.
-
-    Raises:
-        UserTypeError: if it is not rewards and a dict of metrics.
-    """
-    found = reward(rollout)
-    if isinstance(found, tuple) and len(found) == 2 and isinstance(found[1], dict):
-        return found
-    raise UserTypeError(
-        f"a call of {type(reward).__name__} has to return (rewards, metrics), an array "
-        f"[T, N] and a dict, returned {shown(found)}"
-    )
+from baselines.common.base.errors import UserValueError
 
 
 def n_step(rewards, dones, next_values, gamma):

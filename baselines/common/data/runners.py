@@ -6,7 +6,7 @@ import numpy as np
 from keras import ops
 
 from baselines.common import backend
-from baselines.common.base.machine import check_memory
+from baselines.common.base.machine import array_bytes, check_memory
 from baselines.common.base.timing import timed
 from baselines.common.data.episodes import ResultCollector
 from baselines.common.saving.states import (
@@ -14,6 +14,49 @@ from baselines.common.saving.states import (
     check_like,
     set_generator,
 )
+
+STEP_BYTES = 5000  # per step of a rollout, for the objects that its arrays are
+
+
+class Batch(NamedTuple):
+    """What losses read of T successive steps of B environments, by name."""
+
+    obs: Any  # [T, B, *observation shape], raw
+    states: Any = None  # [B, S] recurrent state before the first step; None if none
+    masks: Any = None  # [T, B], true where a new episode begins with obs[t]
+    actions: Any = None  # [T, B, *action shape]
+    neglogps: Any = None  # [T, B] -log p(actions), at the time of acting
+    values: Any = None  # [T, B] at the time of acting
+    advantages: Any = None  # [T, B]
+    returns: Any = None  # [T, B]
+
+    def flat(self) -> "Batch":
+        """Returns the batch as T * B samples, as a policy returns them."""
+        return self._replace(
+            **{
+                name: flatten(x)
+                for name, x in self._asdict().items()
+                if x is not None and name != "states"
+            }
+        )
+
+    def take(self, indices) -> "Batch":
+        """Returns a minibatch of some samples, or of some environments.
+
+        Args:
+            indices: [B'] of samples, from 0 to T B - 1; of environments if there is a
+                recurrent state, as each sequence begins with its own state. The result
+                is [1, B', ...] or [T, B', ...].
+        """
+
+        def taken(name, x):
+            if x is None:
+                return None
+            if self.states is None:
+                return ops.expand_dims(ops.take(flatten(x), indices, axis=0), 0)
+            return ops.take(x, indices, axis=0 if name == "states" else 1)
+
+        return Batch(*map(taken, self._fields, self))
 
 
 class Rollout(NamedTuple):
@@ -34,6 +77,11 @@ class Rollout(NamedTuple):
     masks: np.ndarray  # [T, N] bool
     episodes: list  # info["episode"] of every episode that ended, in order
 
+    def batch(self, advantages, returns) -> Batch:
+        """Returns what losses read, with advantages and returns [T, N]."""
+        fields = self.obs, self.states, self.masks, self.actions
+        return Batch(*fields, self.neglogps, self.values, advantages, returns)
+
 
 class Runner:
     """Steps ``env`` with ``model``, ``nsteps`` at a time, without a reset in between.
@@ -42,9 +90,16 @@ class Runner:
         env: a VecEnv; it is reset by the first ``run``.
         model: has ``step``, ``value`` and ``initial_state``.
         nsteps: steps of each environment in a rollout (T).
+
+    Raises:
+        UserValueError: if a rollout does not fit into memory.
     """
 
     def __init__(self, env, model, nsteps):
+        space = env.observation_space
+        # Each observation as it arrives, and again stacked with the others.
+        size = STEP_BYTES + 2 * env.num_envs * array_bytes(space.shape, space.dtype)
+        check_memory(f"a rollout of {nsteps:,} steps", nsteps * size, "rollout")
         self.env = env
         self.model = model
         self.nsteps = nsteps
@@ -125,37 +180,6 @@ class Runner:
 def flatten(x):
     """Returns a field of a rollout, [T, N, ...], as [T * N, ...]."""
     return ops.reshape(x, (-1, *x.shape[2:]))
-
-
-def minibatch(indices, states, *batch):
-    """Returns states and fields of a rollout for some of its samples or environments.
-
-    Args:
-        indices: [B] of samples, from 0 to T N - 1; of environments if there is a
-            recurrent state, as each sequence begins with its own state.
-        states: [N, S] recurrent state before the first step; None if none.
-        batch: fields [T, N, ...].
-
-    Returns:
-        states [B, S] or None, and fields [1, B, ...], or [T, B, ...] for environments.
-    """
-    if states is not None:
-        states = ops.take(states, indices, axis=0)
-        return states, *(ops.take(x, indices, axis=1) for x in batch)
-    samples = (ops.take(flatten(x), indices, axis=0) for x in batch)
-    return states, *(ops.expand_dims(x, 0) for x in samples)
-
-
-def check_epochs(epochs, size, arguments) -> None:
-    """Raises UserValueError if an update's indices do not fit into memory.
-
-    Args:
-        epochs: how many an update has.
-        size: samples of each.
-        arguments: names of those to reduce.
-    """
-    what = f"an update of {epochs:,} epochs of {size:,} samples"
-    check_memory(what, 16 * epochs * size, arguments)
 
 
 class Shuffler:

@@ -7,7 +7,6 @@ import numpy as np
 from baselines.common.base.errors import UserValueError
 from baselines.common.data.off_policy import make_memory
 from baselines.common.data.replay_buffer import ReplayBuffer
-from baselines.common.run.sizes import check_sizes
 
 
 class Sequences(NamedTuple):
@@ -86,8 +85,6 @@ def make_sequence_memory(run, size, steps) -> SequenceReplayBuffer:
     Raises:
         UserValueError: if one sequence from each environment does not fit.
     """
-    # First, so that a large nsteps is not blamed on buffer_size.
-    check_sizes(run.env, steps, run.arguments)
     if run.total_timesteps and size < run.env.num_envs * steps:
         raise UserValueError(
             f"buffer_size has to be at least num_env {run.env.num_envs} x nsteps "

@@ -99,6 +99,41 @@ def clip_actions(actions, space) -> np.ndarray:
     return actions
 
 
+def describe_space(space) -> str:
+    """Returns a description of a space, without most bounds of a Box."""
+    if isinstance(space, gym.spaces.Box):
+        # Bounds say whether such a Box is an image, and divided by 255.
+        bytes_only = len(space.shape) == 3 and space.dtype == np.uint8
+        other = ", no image" if bytes_only and not is_image(space) else ""
+        return f"Box{space.shape} {space.dtype}{other}"
+    return str(space)
+
+
+def check_spaces(model, env) -> None:
+    """Raises UserValueError unless an environment has the spaces of a model.
+
+    The bounds of a Box may differ for observations, but not for actions, which would be
+    in another unit then.
+    """
+    for kind, describe in {"observation": describe_space, "action": str}.items():
+        mine, other = (describe(getattr(x, f"{kind}_space")) for x in (model, env))
+        if mine != other:
+            message = (
+                f"the model was trained with the {kind} space {mine}; this environment "
+                f"has {other}"
+            )
+            raise UserValueError(" ".join(message.split()))  # bounds may have lines
+
+
+def check_observations(obs, space) -> None:
+    """Raises UserValueError unless observations are a batch [N, ...] of a space's."""
+    if len(obs.shape) != len(space.shape) + 1 or tuple(obs.shape[1:]) != space.shape:
+        raise UserValueError(
+            "observations have to come as a batch of shape "
+            f"({', '.join(['N', *map(str, space.shape)])}), received {tuple(obs.shape)}"
+        )
+
+
 def space_to_json(space) -> dict:
     """Returns a Box, Discrete, MultiDiscrete or MultiBinary space as JSON values.
 

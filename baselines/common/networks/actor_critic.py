@@ -5,7 +5,7 @@ import numpy as np
 from keras import ops
 
 from baselines.common import backend
-from baselines.common.envs.spaces import clip_actions
+from baselines.common.envs.spaces import check_observations, clip_actions
 from baselines.common.networks.layers import dense
 from baselines.common.networks.model import Model, build_network
 from baselines.common.networks.normalizer import Normalizer, make_normalizer
@@ -215,7 +215,7 @@ class ActorCritic(Model):
 
     def act(self, obs, deterministic=False):
         """Returns only the actions of ``step``, without computing their values."""
-        self.check_batch(obs)
+        check_observations(obs, self.observation_space)
         noise = None if deterministic else self.distribution.noise(self.rng, len(obs))
         # In float32, they may lie beyond the bounds by a rounding error.
         return clip_actions(np.asarray(self._act(obs, noise)), self.action_space)

@@ -4,6 +4,7 @@ import numpy as np
 from keras import ops
 
 from baselines.common import backend
+from baselines.common.envs.spaces import check_observations
 from baselines.common.networks.distributions import Categorical
 from baselines.common.networks.layers import dense
 from baselines.common.networks.model import Model, build_network
@@ -69,7 +70,7 @@ class DiscreteActorCritic(Model):
             actions [N], values of the policy [N], the probabilities [N, A] of all
             actions, and neglogps [N], as NumPy arrays.
         """
-        self.check_batch(obs)
+        check_observations(obs, self.observation_space)
         if deterministic:
             noise = np.zeros((len(obs), self.distribution.num_params), np.float32)
         else:

@@ -17,12 +17,12 @@ from baselines.common.base.errors import (
 )
 from baselines.common.envs.spaces import (
     clip_actions,
+    describe_space,
     has_channels_first,
     is_image,
     is_unscaled_image,
     space_to_json,
 )
-from baselines.common.run.sizes import checked_weights
 from baselines.common.saving.models import find_model, read_model
 from baselines.common.saving.states import blank, check_like, set_generator
 from baselines.common.saving.tensors import save_tensors, tensors_digest
@@ -62,21 +62,19 @@ class Model:
         self.arguments = None
         self.num_timesteps = 0
 
-    def make_variables(self, network, call) -> None:
-        """Creates the variables of all parts.
+    def make_variables(self, network, call):
+        """Creates the variables of all parts; returns what ``call`` returns.
 
         Args:
             network: name of the network, for the message.
             call: function that calls all parts on observations [1, *observation shape].
 
         Raises:
-            UserValueError: if the network cannot take such observations, or does not
-                fit into memory.
+            UserValueError: if the network cannot take such observations.
         """
         space = self.observation_space
         try:
-            with checked_weights():
-                call(np.zeros((1, *space.shape), space.dtype))
+            return call(np.zeros((1, *space.shape), space.dtype))
         except UserError:
             raise
         except Exception as error:
@@ -127,36 +125,10 @@ class Model:
     def trainable_variables(self) -> list:
         return [variable for variable in self.variables if variable.trainable]
 
-    def check_batch(self, obs) -> None:
-        """Raises UserValueError unless observations have the shape of a batch."""
-        shape = self.observation_space.shape
-        if len(obs.shape) != len(shape) + 1 or tuple(obs.shape[1:]) != shape:
-            raise UserValueError(
-                "observations have to come as a batch of shape "
-                f"({', '.join(['N', *map(str, shape)])}), received {tuple(obs.shape)}"
-            )
-
     def to_actions(self, tensor) -> np.ndarray:
         """Returns actions as an array, of the space's own type unless it is a Box."""
         actions, space = np.asarray(tensor), self.action_space
         return actions if isinstance(space, spaces.Box) else actions.astype(space.dtype)
-
-    def check_spaces(self, env) -> None:
-        """Raises UserValueError unless an environment has the spaces of this model.
-
-        The bounds of a Box may differ for observations, but not for actions, which
-        would be in another unit then.
-        """
-        for kind, describe in {"observation": describe_space, "action": str}.items():
-            name = f"{kind}_space"
-            mine = describe(getattr(self, name))
-            theirs = describe(getattr(env, name))
-            if mine != theirs:
-                message = (
-                    f"the model was trained with the {kind} space {mine}; this "
-                    f"environment has {theirs}"
-                )
-                raise UserValueError(" ".join(message.split()))  # bounds may have lines
 
     def predict(self, obs, state=None, episode_start=None, deterministic=False):
         """Chooses actions that can be passed to an environment.
@@ -172,12 +144,6 @@ class Model:
             the action or the batch of actions, clipped to the bounds of a Box; and the
             next recurrent state, None if there is none.
         """
-        if isinstance(obs, (dict, tuple)):
-            raise UserTypeError(
-                f"predict() takes an array, received a {type(obs).__name__}; reset() "
-                "returns (obs, info); an environment whose observations are dicts or "
-                "tuples has to be in gymnasium.wrappers.FlattenObservation"
-            )
         obs = np.asarray(obs)
         one = obs.ndim == len(self.observation_space.shape)
         masks = None if episode_start is None else np.reshape(episode_start, -1)
@@ -314,8 +280,7 @@ def build_network(network, recurrent=True):
     """
     if not isinstance(network, Builder):
         network = Builder(NETWORK, network, {})
-    with checked_weights():
-        built = network()
+    built = network()
     if hasattr(built, "state_size") and not recurrent:
         raise UserTypeError(
             f"the network {network!r} is recurrent, which replay does not support"
@@ -368,13 +333,3 @@ def make_scaling(space):
         "Tuple of these, wrap each environment in "
         "gymnasium.wrappers.FlattenObservation)"
     )
-
-
-def describe_space(space) -> str:
-    """Returns a description of a space, without most bounds of a Box."""
-    if isinstance(space, spaces.Box):
-        # Bounds say whether such a Box is an image, and divided by 255.
-        bytes_only = len(space.shape) == 3 and space.dtype == np.uint8
-        other = ", no image" if bytes_only and not is_image(space) else ""
-        return f"Box{space.shape} {space.dtype}{other}"
-    return str(space)

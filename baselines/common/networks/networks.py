@@ -16,7 +16,7 @@ import keras
 from annotated_types import Interval
 from keras import layers
 
-from baselines.common.arguments.types import Layers, ListOfLayers, Units
+from baselines.common.arguments.types import Layers, Units
 from baselines.common.networks.layers import Recurrent, Residual, conv, dense, same_conv
 
 StateSize = Annotated[Units, "units in the LSTM"]
@@ -78,7 +78,6 @@ def cnn_small():
 def conv_only(
     convs: Annotated[
         list[list[Units]],
-        ListOfLayers,
         "(filters, kernel size, stride) of each convolution",
     ] = [(32, 8, 4), (64, 4, 2), (64, 3, 1)],  # noqa: B006
 ):
@@ -100,7 +99,6 @@ def conv_only(
 def impala_cnn(
     depths: Annotated[
         list[Units],
-        ListOfLayers,
         "filters of each stage, which has two residual blocks",
     ] = [16, 32, 32],  # noqa: B006
 ):

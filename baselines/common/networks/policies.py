@@ -1,14 +1,26 @@
 """A policy and its value function: network, heads, acting."""
 
+from typing import Any, NamedTuple
+
 import numpy as np
 from keras import ops
 
 from baselines.common import backend
 from baselines.common.base.errors import UserValueError
+from baselines.common.envs.spaces import check_observations
 from baselines.common.networks.distributions import make_distribution
 from baselines.common.networks.layers import dense
 from baselines.common.networks.model import Model, build_network, check_separate
 from baselines.common.networks.normalizer import make_normalizer
+
+
+class Outputs(NamedTuple):
+    """What a policy makes of T steps of B environments, as tensors."""
+
+    params: Any  # [T * B, P] of its distribution of actions
+    values: Any  # [T * B]
+    features: Any  # [T * B, F] of its network, which heads take
+    states: Any  # [B, S] recurrent state after the last step; None if none
 
 
 class Policy(Model):
@@ -67,15 +79,16 @@ class Policy(Model):
                 f"{value_network!r}"
             )
         self.parts["vf"] = dense(1, gain=1.0)
-        self.make_variables(
+        outputs = self.make_variables(
             network,
             lambda obs: self._one_step(obs, self.initial_state, np.ones(1, bool)),
         )
+        self.num_features = outputs.features.shape[-1]
         if value_network == "copy":
             check_separate(self.parts["network"], self.parts["value_network"])
         self._act = backend.compile(self._step, self.variables)
         self._value = backend.compile(
-            lambda *inputs: self._one_step(*inputs)[1], self.variables
+            lambda *inputs: self._one_step(*inputs).values, self.variables
         )
 
     @property
@@ -92,19 +105,34 @@ class Policy(Model):
         parts = [self.parts[name] for name in names if name in self.parts]
         return [v for part in parts for v in part.trainable_variables]
 
-    def __call__(self, obs, states=None, masks=None):
-        """Returns distribution parameters and values of rollouts, as tensors.
+    def add_head(self, name, layer):
+        """Adds a layer that takes the network's features; returns it, built.
+
+        Call it before ``run.load`` and ``make_update``, so that the layer is restored
+        and trained. A loss calls it with ``features`` of the policy's ``Outputs``.
 
         Args:
-            obs: [T, B, *observation shape]
-            states: [B, S] recurrent state before the first step, None if none
-            masks: [T, B], true where a new episode begins with that observation
+            name: of the part, also in saved models.
+            layer: a Keras layer for features [B, F].
 
-        Returns:
-            params [T * B, P], values [T * B]
+        Raises:
+            UserValueError: if there is a part of that name.
         """
-        params, values, _ = self._forward(obs, states, masks)
-        return params, values
+        if name in self.parts:
+            raise UserValueError(f"the policy has a part {name!r} already")
+        layer(np.zeros((1, self.num_features), np.float32))
+        self.parts[name] = layer
+        return layer
+
+    def __call__(self, batch) -> Outputs:
+        """Returns the ``Outputs`` for a batch, such as ``runners.Batch``.
+
+        Args:
+            batch: has obs [T, B, *observation shape], and for a recurrent network
+                states [B, S] before the first step and masks [T, B], true where a new
+                episode begins with that observation.
+        """
+        return self._forward(batch.obs, batch.states, batch.masks)
 
     def _forward(self, obs, states, masks):
         inputs = self.scale(ops.reshape(obs, (-1, *self.observation_space.shape)))
@@ -120,13 +148,13 @@ class Policy(Model):
         if "value_network" in self.parts:
             value_features = self.features(inputs, "value_network")
         values = ops.squeeze(self.parts["vf"](value_features), axis=-1)
-        return self.parts["pi"](features), values, states
+        return Outputs(self.parts["pi"](features), values, features, states)
 
     def _one_step(self, obs, states, masks):
         return self._forward(ops.expand_dims(obs, 0), states, masks[None])
 
     def _step(self, obs, states, masks, noise):
-        params, values, states = self._one_step(obs, states, masks)
+        params, values, _, states = self._one_step(obs, states, masks)
         pi = self.distribution
         actions = pi.mode(params) if noise is None else pi.sample(params, noise)
         return actions, values, states, pi.neglogp(params, actions)
@@ -144,7 +172,7 @@ class Policy(Model):
             actions [N, *action shape], values [N], the next recurrent state, and
             neglogps [N], as NumPy arrays.
         """
-        self.check_batch(obs)
+        check_observations(obs, self.observation_space)
         states, masks = self._state_of(len(obs), S, M)
         noise = None if deterministic else self.distribution.noise(self.rng, len(obs))
         actions, values, states, neglogps = self._act(obs, states, masks, noise)
@@ -155,7 +183,7 @@ class Policy(Model):
 
     def value(self, obs, S=None, M=None):
         """Returns the values of observations, [N]; arguments as in ``step``."""
-        self.check_batch(obs)
+        check_observations(obs, self.observation_space)
         return np.asarray(self._value(obs, *self._state_of(len(obs), S, M)))
 
     def _state_of(self, batch, states, masks):

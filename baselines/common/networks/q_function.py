@@ -4,7 +4,8 @@ import numpy as np
 from keras import ops
 
 from baselines.common import backend
-from baselines.common.base.errors import UserTypeError, shown
+from baselines.common.base.errors import UserTypeError
+from baselines.common.envs.spaces import check_observations
 from baselines.common.networks.layers import Scalar, Stream, split_last
 from baselines.common.networks.model import Model, build_network
 
@@ -124,7 +125,7 @@ class QFunction(Model):
             actions [N] and the values of the best actions [N], as NumPy arrays, and
             None twice, as there is no recurrent state and no likelihood.
         """
-        self.check_batch(obs)
+        check_observations(obs, self.observation_space)
         noise = self.noise(len(obs))
         if deterministic:
             noise[:] = 0
@@ -140,7 +141,7 @@ class QFunction(Model):
 
     def value(self, obs, S=None, M=None):
         """Returns the values of the best actions, [N]; arguments as in ``step``."""
-        self.check_batch(obs)
+        check_observations(obs, self.observation_space)
         noise = np.zeros((1, sum(self.noise_sizes)), np.float32)
         return np.asarray(self._act(obs, noise)).max(axis=1)
 
@@ -149,19 +150,13 @@ def losses_and_priorities(values, outputs, targets):
     """Returns what ``values.losses`` does: losses [B] and priorities [B].
 
     Raises:
-        UserTypeError: if it returns anything else.
+        UserTypeError: for other shapes, which would be multiplied with weights [B].
     """
-    found = values.losses(outputs, targets)
-    kind = type(values).__name__
-    if not (isinstance(found, tuple) and len(found) == 2):
+    losses, priorities = values.losses(outputs, targets)
+    if len(losses.shape) != 1 or len(priorities.shape) != 1:
         raise UserTypeError(
-            f"losses() of {kind} has to return (losses, priorities), returned "
-            f"{shown(found)}"
+            f"losses() of {type(values).__name__} has to return losses and priorities, "
+            f"both [B], returned shapes {tuple(losses.shape)} and "
+            f"{tuple(priorities.shape)}"
         )
-    for name, one in zip(("losses", "priorities"), found):
-        if len(one.shape) != 1:
-            raise UserTypeError(
-                f"the {name} that losses() of {kind} returns need the shape [B], one "
-                f"for each transition, received {tuple(one.shape)}"
-            )
-    return found
+    return losses, priorities

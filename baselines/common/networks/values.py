@@ -25,7 +25,6 @@ from keras import ops
 
 from baselines.common.arguments.types import MOST
 from baselines.common.base.errors import UserValueError
-from baselines.common.base.machine import check_memory
 
 
 def scalar():
@@ -41,8 +40,6 @@ def categorical(
     v_max: Annotated[float, "highest return of the distribution"] = 10.0,
 ):
     """Values as distributions of returns (C51, Bellemare et al. 2017)."""
-    # Per transition: what each atom of the next state adds to each atom of this one.
-    check_memory(f"a target of {atoms:,} atoms", 4 * atoms**2, "atoms")
     if v_min >= v_max:
         raise UserValueError(f"v_min {v_min} has to be below v_max {v_max}")
     return CategoricalValues(atoms, v_min, v_max)

@@ -11,6 +11,7 @@ from baselines.common.base.errors import UserValueError
 from baselines.common.base.machine import check_memory
 from baselines.common.data.episodes import result_of
 from baselines.common.envs import as_vec_env
+from baselines.common.envs.spaces import check_spaces
 from baselines.common.saving.log_folder import BEST_MODEL_FILE
 from baselines.common.saving.states import check_like, check_number
 from baselines.common.vec_env.vec_video_recorder import VecFilm
@@ -142,7 +143,7 @@ class Evaluation:
         Raises:
             UserValueError: if its spaces are not those of the environment.
         """
-        model.check_spaces(self.env)
+        check_spaces(model, self.env)
         self.model, self.folder = model, folder
 
     def score_at(self, num_timesteps):

@@ -25,7 +25,6 @@ from baselines.common.envs import as_vec_env, find_env_type
 from baselines.common.networks.model import check_separate
 from baselines.common.run.evaluation import make_evaluation
 from baselines.common.run.run_warnings import find_warnings
-from baselines.common.run.sizes import check_sizes
 from baselines.common.run.status import begin_status
 from baselines.common.saving.checkpoints import (
     Checkpoints,
@@ -113,6 +112,17 @@ class Run:
         self.stop = self.reached_score = self.has_row = self.has_loaded = False
         self.signals = StopSignals()
 
+    def make_model(self, kind, *arguments, **keywords):
+        """Returns a model for the run's environment, such as a ``Policy``.
+
+        Args:
+            kind: its class, called with the spaces of observations and actions, the
+                ``arguments`` and ``keywords``, a seed and the algorithm's name.
+        """
+        spaces = self.env.observation_space, self.env.action_space
+        names = dict(seed=self.seed, algorithm=self.learn.__module__)
+        return kind(*spaces, *arguments, **keywords, **names)
+
     def load(self, model, target=None) -> None:
         """Loads the saved model of ``load_path``, if there is one.
 
@@ -141,14 +151,13 @@ class Run:
                 and ``set_state``, or Keras optimisers.
 
         Raises:
-            UserError: if no update fits into ``total_timesteps`` or into memory, if the
+            UserError: if no update fits into ``total_timesteps``, if the
                 run to resume does not exist or does not match this one, or if ``load``
                 was not called.
         """
         if not self.has_loaded:
             raise UserTypeError(f"learn() of {self.name} has to call run.load(model)")
         self.model = model
-        check_sizes(self.env, nsteps, self.arguments)
         self.batch_size = mpi.size * self.env.num_envs * nsteps
         self.num_updates = count_updates(self.total_timesteps, self.batch_size)
         model.arguments = self.arguments.for_model
@@ -316,6 +325,21 @@ class Run:
             after: agent steps up to which nothing is due.
         """
         return count_due(self.previous_timesteps, self.num_timesteps, every, after)
+
+    @property
+    def progress(self) -> float:
+        """Share of training done before this update, for schedules."""
+        return self.previous_timesteps / self.total_timesteps
+
+    @property
+    def progress_by_updates(self) -> float:
+        """The same, of the updates that fit into training: what ppo2 reads."""
+        return self.previous_timesteps // self.batch_size / self.num_updates
+
+    @property
+    def progress_at_last_step(self) -> float:
+        """Share of training before this update's last step: what a2c and acktr read."""
+        return (self.num_timesteps - 1) / self.total_timesteps
 
     @property
     def is_last(self) -> bool:

@@ -52,7 +52,6 @@ class KFAC:
 
     Raises:
         UserTypeError: if the model has other layers with weights.
-        UserValueError: if the matrices do not fit into memory.
     """
 
     def __init__(
@@ -78,11 +77,11 @@ class KFAC:
         self.state = VariableState([v for b in self.blocks for v in b.variables])
 
     def make_update(self, loss, log_likelihood):
-        """Returns ``update(learning_rate, observed, *batch) -> metrics``.
+        """Returns ``update(learning_rate, batch, noise) -> metrics``.
 
         Args:
             loss: function of ``batch`` that returns (loss, metrics).
-            log_likelihood: function of the arrays in ``observed`` that returns the
+            log_likelihood: function of ``batch`` and ``noise`` that returns the
                 log-likelihood, summed over samples, of the model's outputs, such as the
                 actions drawn from it. It calls each layer once.
 
@@ -101,10 +100,10 @@ class KFAC:
         observe = backend.watched_gradients(likelihood)
 
         def make(descend):
-            def update(learning_rate, share, inputs, *batch):
-                calls, of_sums = observe(*inputs)
+            def update(learning_rate, share, batch, noise):
+                calls, of_sums = observe(batch, noise)
                 self._check(calls)
-                (_, metrics), gradients = differentiate(*batch)
+                (_, metrics), gradients = differentiate(batch)
                 for (block, x), gradient in zip(calls, of_sums):
                     block.observe(x, gradient, share)
                 return metrics | descend(learning_rate, gradients)
@@ -114,12 +113,12 @@ class KFAC:
         cold, warm = make(self._descend), make(self._descend_naturally)
 
         @timed("updates")
-        def update(learning_rate, inputs, *batch):
+        def update(learning_rate, batch, noise=None):
             step = cold if self.count < COLD_UPDATES else warm
             self.count += 1
             share = max(1 / self.count, 1 - self.decay)
             rate = np.float32(learning_rate)
-            metrics = step(rate, np.float32(share), inputs, *batch)
+            metrics = step(rate, np.float32(share), batch, noise)
             check_finite(metrics, self.count)
             self._decompose()
             return metrics

@@ -14,7 +14,6 @@ from keras import layers, ops
 
 from baselines.common import backend
 from baselines.common.base.errors import UserTypeError
-from baselines.common.base.machine import check_memory
 from baselines.common.networks.layers import Constant
 
 MIN_EIGENVALUE = 1e-6  # smaller ones are numerical noise, and become 0
@@ -37,10 +36,6 @@ class Block:
         self.weights = layer.trainable_variables
         self.units = self.weights[0].shape[-1]
         inputs = sum(math.prod(weight.shape) for weight in self.weights) // self.units
-        # Statistics, momentum, and the current and the next decomposition of both.
-        size = 4 * (4 * (inputs**2 + self.units**2) + inputs * self.units)
-        what = f"the Fisher matrix of {inputs:,} inputs and {self.units:,} units"
-        check_memory(what, size, "network")
         self.factors = [zeros(n, n) for n in (inputs, self.units)]  # A, G
         # Their eigenvalues and eigenvectors, see ``decompose``.
         self.eigen = [zeros(*x.shape[i:]) for x in self.factors for i in (1, 0)]
@@ -156,13 +151,13 @@ def find_blocks(model) -> list:
         raise UserTypeError(
             "the network is recurrent, and K-FAC is for Dense and Conv2D layers alone"
         )
-    found = [
+    supported = [
         layer
         for part in model.parts.values()
         for layer in part._flatten_layers()
         if is_plain(layer) and layer.trainable_variables
     ]
-    known = {id(weight) for layer in found for weight in layer.trainable_variables}
+    known = {id(weight) for layer in supported for weight in layer.trainable_variables}
     for weight in model.trainable_variables:
         if id(weight) not in known:
             raise UserTypeError(
@@ -170,7 +165,7 @@ def find_blocks(model) -> list:
                 "and K-FAC is for Dense and Conv2D layers alone (in channels_last, "
                 "without groups and dilation)"
             )
-    return [Block(layer) for layer in found]
+    return [Block(layer) for layer in supported]
 
 
 def is_plain(layer) -> bool:

@@ -7,7 +7,6 @@ import keras
 from keras import ops
 
 from baselines.common import backend
-from baselines.common.run.sizes import check_optimizer
 
 
 def clip_gradients(optimizer, gradients):
@@ -44,24 +43,7 @@ class RMSprop(keras.optimizers.RMSprop):
     _clip_gradients = clip_gradients
     _all_reduce_sum_gradients = unchanged
 
-    def __init__(
-        self,
-        learning_rate=0.001,
-        rho=0.9,
-        epsilon=1e-7,
-        clipnorm=None,
-        global_clipnorm=None,
-    ):
-        super().__init__(
-            learning_rate,
-            rho,
-            epsilon=epsilon,
-            clipnorm=clipnorm,
-            global_clipnorm=global_clipnorm,
-        )
-
     def build(self, variables):
-        check_optimizer(variables)
         super().build(variables)
         for mean_square in self._velocities:
             mean_square.assign(ops.ones_like(mean_square))
@@ -87,26 +69,9 @@ class Adam(keras.optimizers.Adam):
     _all_reduce_sum_gradients = unchanged
 
     def __init__(
-        self,
-        learning_rate=0.001,
-        beta_1=0.9,
-        beta_2=0.999,
-        epsilon=1e-8,
-        clipnorm=None,
-        global_clipnorm=None,
+        self, learning_rate=0.001, beta_1=0.9, beta_2=0.999, epsilon=1e-8, **keywords
     ):
-        super().__init__(
-            learning_rate,
-            beta_1,
-            beta_2,
-            epsilon,
-            clipnorm=clipnorm,
-            global_clipnorm=global_clipnorm,
-        )
-
-    def build(self, variables):
-        check_optimizer(variables)
-        super().build(variables)
+        super().__init__(learning_rate, beta_1, beta_2, epsilon, **keywords)
 
     def update_step(self, gradient, variable, learning_rate):
         i = self._get_variable_index(variable)

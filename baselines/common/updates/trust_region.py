@@ -19,7 +19,7 @@ TOLERANCE = 1.5  # times the limit of the KL divergence is still accepted
 
 
 def make_trust_region_update(policy, loss, max_kl, cg_iters, cg_damping):
-    """Returns ``update(states, obs, masks, *batch) -> metrics``, a step of a policy.
+    """Returns ``update(batch) -> metrics``, a step of a policy.
 
     step = sqrt(2 δ / xᵀFx) x   with   F x = -∇L   and then halved, see ``line_search``
 
@@ -34,9 +34,8 @@ def make_trust_region_update(policy, loss, max_kl, cg_iters, cg_damping):
 
     Args:
         policy: a ``Policy``, whose ``policy_variables`` are trained.
-        loss: function of the distribution parameters [T * N, P] before the step, of
-            states [N, S], obs [T, N, ...], masks [T, N], and of ``batch``; it returns
-            the loss L and metrics, which include ``kl``.
+        loss: function of a ``Batch`` and the distribution parameters [T * N, P] before
+            the step; it returns the loss L and metrics, which include ``kl``.
         max_kl: δ
         cg_iters: iterations of ``conjugate_gradient``.
         cg_damping: what is added to the diagonal of F.
@@ -45,35 +44,34 @@ def make_trust_region_update(policy, loss, max_kl, cg_iters, cg_damping):
     """
     variables = policy.policy_variables
 
-    def loss_at(weights, *batch):
+    def loss_with(weights, *inputs):
         assign(variables, weights)
-        return loss(*batch)
+        return loss(*inputs)
 
     product = fisher_product(policy)
-    gradient, loss_at, params_of = (
+    gradient, loss_with, params_of = (
         backend.compile(function, policy.variables)
         for function in (
             gradient_of(loss, variables),
-            loss_at,
-            lambda states, obs, masks: policy(obs, states, masks)[0],
+            loss_with,
+            lambda batch: policy(batch).params,
         )
     )
 
     @timed("updates")
-    def update(states, obs, masks, *batch):
-        inputs = states, obs, masks
-        batch = params_of(*inputs), *inputs, *batch
+    def update(batch):
+        inputs = batch, params_of(batch)
         weights = np.asarray(to_vector(variables))
 
         def multiply(vector):
-            return mpi.mean(product(vector, *inputs)) + cg_damping * vector
+            return mpi.mean(product(vector, batch)) + cg_damping * vector
 
         def evaluate(fraction):
-            loss, metrics = loss_at(weights + fraction * step, *batch)
+            loss, metrics = loss_with(weights + fraction * step, *inputs)
             metrics = {name: float(value) for name, value in metrics.items()}
             return mpi.mean(loss).item(), mpi.mean_row(metrics)
 
-        descent = -mpi.mean(gradient(*batch))
+        descent = -mpi.mean(gradient(*inputs))
         step = natural_step(multiply, descent, cg_iters, max_kl)
         return line_search(evaluate, max_kl)
 
@@ -87,23 +85,23 @@ def gradient_of(function, variables):
 
 
 def fisher_product(policy):
-    """Returns a compiled function from (vector, states, obs, masks) to F vector, [P].
+    """Returns a compiled function of a vector [P] and a ``Batch``: F vector, [P].
 
     It is the gradient of (∇KL)ᵀ vector, a Hessian-vector product.
     """
     variables = policy.policy_variables
 
-    def kl(states, obs, masks):
-        if states is None:
-            obs = obs[::FISHER_STRIDE]
-        params, _ = policy(obs, states, masks)
+    def kl(batch):
+        if batch.states is None:
+            batch = batch._replace(obs=batch.obs[::FISHER_STRIDE])
+        params = policy(batch).params
         # Where both are equal, the Hessian is the Fisher matrix.
         return ops.mean(policy.distribution.kl(ops.stop_gradient(params), params)), {}
 
     kl_gradient = gradient_of(kl, variables)
 
-    def slope(vector, *inputs):
-        return ops.sum(kl_gradient(*inputs) * vector), {}
+    def slope(vector, batch):
+        return ops.sum(kl_gradient(batch) * vector), {}
 
     return backend.compile(gradient_of(slope, variables), policy.variables)
 

@@ -21,17 +21,18 @@ CHECK_INTERVAL = 100  # calls, or slices of a scan, between comparisons of the r
 class Step(NamedTuple):
     """One step of an optimiser."""
 
-    loss: Callable  # function of the batch that returns (loss, metrics)
+    loss: Callable  # loss(batch, *more) -> (loss, metrics)
     optimizer: keras.optimizers.Optimizer
     variables: list  # what is trained
 
 
 def make_update(*steps, variables=(), after=None, scan=False):
-    """Returns ``update(learning_rate, *batch) -> metrics``.
+    """Returns ``update(learning_rate, batch, *more) -> metrics``, one compiled call.
 
     It makes the steps in order, each with the weights that the previous one left, and
-    returns the metrics of all steps. This is one compiled call. ``learning_rate`` is
-    set on every optimiser; None leaves each its own.
+    returns the metrics of all steps. ``learning_rate`` is set on every optimiser; None
+    leaves each its own. ``batch`` and ``more`` are what the losses get: a batch is a
+    NamedTuple, whose fields they read by name.
 
     With several MPI ranks, each step is two calls, between which its gradients are
     averaged over the ranks, so that the optimiser clips the norm of the average. Every
@@ -44,82 +45,103 @@ def make_update(*steps, variables=(), after=None, scan=False):
         variables: all that the losses read and ``after`` writes, trained or not.
         after: function without arguments, called after the last step, which may move
             variables, see ``move_towards``.
-        scan: whether ``update`` is repeated for each slice of ``batch[0]`` [K, ...] (an
-            array or a nest of them), with the slice in its place. This is one compiled
-            call as well. Metrics then have a first axis K.
+        scan: whether ``update`` is repeated for each slice of ``batch``, an array
+            [K, ...] or a nest of them; ``more`` is the same every time. This is one
+            compiled call as well. Metrics then have a first axis K.
+
+    Raises:
+        UserTypeError: if a step trains nothing; from ``update``, if a loss does not
+            return (loss, metrics), or reads weights that nobody trains.
     """
-    for step in steps:
-        if not step.optimizer.built:
-            step.optimizer.build(step.variables)
     everything = list(variables)
     for step in steps:
+        if not step.variables:
+            raise UserTypeError(
+                "a Step has no variables to train; a layer has none before it is "
+                "built, see Policy.add_head"
+            )
+        if not step.optimizer.built:
+            step.optimizer.build(step.variables)
         everything += [*step.variables, *step.optimizer.variables]
-    compute = [
-        backend.value_and_grad(checked_loss(step.loss), step.variables)
+    several = mpi.size > 1
+
+    def compiled_part(fn):
+        # Ranks meet between the parts of an update; one rank compiles it as a whole.
+        return backend.compile(fn, everything) if several else fn
+
+    parts = [
+        [compiled_part(fn) for fn in parts_of(step, everything, several)]
         for step in steps
     ]
+    move = compiled_part(after) if after is not None else lambda: None
 
-    def apply(step, learning_rate, gradients):
+    def update(learning_rate, *inputs):
+        metrics = {}
+        for differentiate, apply in parts:
+            its_metrics, gradients = differentiate(*inputs)
+            apply(learning_rate, mpi.mean(gradients) if several else gradients)
+            metrics |= its_metrics
+        move()
+        return metrics
+
+    if several:
+        checked = with_equal_variables(update, variables, steps)
+        call = scanned(checked) if scan else checked
+    elif scan:
+        compiled = backend.scan(
+            lambda batch, rate, *more: update(rate, batch, *more), everything
+        )
+
+        def call(learning_rate, batch, *more):
+            return compiled(batch, learning_rate, *more)
+
+    else:
+        call = backend.compile(update, everything)
+    iterations = steps[0].optimizer.iterations
+    return timed("updates")(lambda *inputs: check_finite(call(*inputs), iterations))
+
+
+def parts_of(step, variables, several):
+    """Returns the two parts of a ``Step``: gradients, and a step of its optimiser.
+
+    Args:
+        step: the step.
+        variables: all that losses may read.
+        several: whether gradients are one vector, for the mean over ranks.
+    """
+    loss = checked_loss(step.loss, variables)
+    loss_and_gradients = backend.value_and_grad(loss, step.variables)
+
+    def differentiate(*inputs):
+        (_, metrics), gradients = loss_and_gradients(*inputs)
+        return metrics, to_vector(gradients) if several else gradients
+
+    def apply(learning_rate, gradients):
+        if several:
+            gradients = from_vector(gradients, step.variables)
         if learning_rate is not None:
             step.optimizer.learning_rate.assign(learning_rate)
         step.optimizer.apply(gradients, step.variables)
 
-    def update(learning_rate, *batch):
-        metrics = {}
-        for step, loss_and_gradients in zip(steps, compute):
-            (_, its_metrics), gradients = loss_and_gradients(*batch)
-            apply(step, learning_rate, gradients)
-            metrics |= its_metrics
-        if after is not None:
-            after()
-        return metrics
-
-    def check(metrics):
-        return check_finite(metrics, steps[0].optimizer.iterations)
-
-    count_time = timed("updates")
-    if mpi.size > 1:
-        pairs = list(zip(steps, compute))
-        together = update_of_ranks(pairs, apply, everything, variables, after)
-        return count_time(scanned(together) if scan else together)
-    if scan:
-        compiled = backend.scan(
-            lambda x, rate, *batch: update(rate, x, *batch), everything
-        )
-        return count_time(
-            lambda rate, slices, *batch: check(compiled(slices, rate, *batch))
-        )
-    compiled = backend.compile(update, everything)
-    return count_time(lambda *arguments: check(compiled(*arguments)))
+    return differentiate, apply
 
 
-def update_of_ranks(pairs, apply, everything, variables, after):
+def with_equal_variables(update, variables, steps):
     """Returns an update of several ranks, which all start with the weights of rank 0.
 
-    Args:
-        pairs: of a ``Step`` and its loss and gradients, see ``backend.value_and_grad``.
-        apply: function of a step, a learning rate and gradients.
-        everything: all variables.
-        variables, after: as in ``make_update``.
+    It compares them every ``CHECK_INTERVAL`` calls.
     """
-    steps_of_ranks = [averaged(*pair, apply, everything) for pair in pairs]
-    compiled_after = backend.compile(after, everything) if after is not None else None
-    trained = trained_by(step for step, _ in pairs)
+    trained = [variable for step in steps for variable in step.variables]
     shared = list({id(v): v for v in (*variables, *trained)}.values())
     broadcast(shared)
-    updates = itertools.count()
+    calls = itertools.count()
 
-    def update(learning_rate, *batch):
-        if next(updates) % CHECK_INTERVAL == 0:
+    def checked_update(*inputs):
+        if next(calls) % CHECK_INTERVAL == 0:
             check_equal(shared)
-        metrics = {}
-        for step_of_ranks in steps_of_ranks:
-            metrics |= step_of_ranks(learning_rate, *batch)
-        if compiled_after is not None:
-            compiled_after()
-        return check_finite(metrics, pairs[0][0].optimizer.iterations)
+        return update(*inputs)
 
-    return update
+    return checked_update
 
 
 def scanned(update):
@@ -135,15 +157,22 @@ def scanned(update):
     return update_with_slices
 
 
-def checked_loss(loss):
-    """Returns a ``loss`` of a ``Step`` that checks what it returns.
+def checked_loss(loss, variables):
+    """Returns a ``loss`` of a ``Step`` that checks what it returns and reads.
 
-    It raises UserTypeError unless that is ``(loss, metrics)``, a scalar and a dict.
+    It raises UserTypeError unless that is ``(loss, metrics)``, a scalar and a dict, and
+    unless all trainable weights that it reads are among ``variables``.
     """
+    name = getattr(loss, "__qualname__", type(loss).__name__)
+    compute_watched = backend.unknown_reads(loss, variables)
 
-    def compute(*batch):
-        result = loss(*batch)
-        name = getattr(loss, "__qualname__", type(loss).__name__)
+    def compute(*inputs):
+        result, unknown = compute_watched(*inputs)
+        if unknown:
+            raise UserTypeError(
+                f"the loss {name} reads {', '.join(unknown)}, which is not among the "
+                "variables of the update, so nobody would train it; see Policy.add_head"
+            )
         if not (isinstance(result, tuple) and len(result) == 2):
             raise UserTypeError(
                 f"the loss {name} has to return (loss, metrics), a scalar and a dict, "
@@ -175,39 +204,6 @@ def check_finite(metrics, iterations) -> dict:
                 "smaller learning rate may help"
             )
     return metrics
-
-
-def trained_by(steps) -> list:
-    """Returns the variables that the steps train."""
-    return [variable for step in steps for variable in step.variables]
-
-
-def averaged(step, loss_and_gradients, apply, everything):
-    """Returns a step of several ranks: compiled gradients, their mean, compiled apply.
-
-    Args:
-        step: a ``Step``.
-        loss_and_gradients: of its loss, see ``backend.value_and_grad``.
-        apply: function of a step, a learning rate and gradients.
-        everything: all variables.
-    """
-
-    def differentiate(*batch):
-        (_, metrics), gradients = loss_and_gradients(*batch)
-        return metrics, to_vector(gradients)
-
-    def apply_flat(learning_rate, gradients):
-        apply(step, learning_rate, from_vector(gradients, step.variables))
-
-    differentiate = backend.compile(differentiate, everything)
-    apply_flat = backend.compile(apply_flat, everything)
-
-    def step_of_ranks(learning_rate, *batch):
-        metrics, gradients = differentiate(*batch)
-        apply_flat(learning_rate, mpi.mean(gradients))
-        return metrics
-
-    return step_of_ranks
 
 
 def to_vector(tensors):
@@ -253,8 +249,8 @@ def broadcast(variables) -> None:
 def check_equal(variables) -> None:
     """Raises RuntimeError if a variable is not the same on all ranks, bit for bit."""
     sums = mpi.gather([zlib.crc32(np.asarray(v)) for v in variables])
-    for rank, found in enumerate(sums):
-        for variable, expected, crc in zip(variables, sums[0], found):
+    for rank, sums_of_rank in enumerate(sums):
+        for variable, expected, crc in zip(variables, sums[0], sums_of_rank):
             if crc != expected:
                 raise RuntimeError(
                     f"the variables of the ranks differ: {variable.path} of rank "
