@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import gymnasium as gym
 import numpy as np
 import pytest
+from baselines.common.run.parsing import parse
 from conftest import import_learn
 from test_algorithms import read_rows
 from toy_envs import CounterEnv
@@ -15,7 +16,6 @@ from baselines.common.envs import make_env, make_vec_env
 from baselines.common.envs.spaces import check_spaces
 from baselines.common.networks.model import Model
 from baselines.common.run.evaluation import Evaluation, evaluate, write_actions
-from baselines.common.run.parsing import parse
 from baselines.common.saving.checkpoints import list_manifests
 from baselines.common.saving.tensors import load_tensors
 from baselines.common.saving.video import shrink

@@ -8,7 +8,6 @@ import sys
 import gymnasium as gym
 import numpy as np
 import pytest
-from baselines.common.run.parsing import parse
 from gymnasium import spaces
 
 from baselines import evaluate, logger, run

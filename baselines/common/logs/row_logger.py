@@ -28,8 +28,6 @@ class Logger:
     Args:
         folder: where files are written; None for no files.
         formats: names of outputs, see ``find_output``.
-        config: JSON values of a run, written to ``config.json`` before the first
-            output.
         is_new: whether the folder was named for this logger alone, so that a second
             run in it may replace the first.
 
@@ -38,11 +36,10 @@ class Logger:
         outputs: by format; None while closed.
     """
 
-    def __init__(self, folder, formats, config=None, is_new=False):
+    def __init__(self, folder, formats, is_new=False):
         self.folder = folder
         self.has_files = folder is not None and mpi.rank == 0
         self.formats = formats if mpi.rank == 0 else []
-        self.config = config if mpi.rank == 0 else None
         self.outputs = None
         self.states = {}  # by format, from when they were closed
         self.descriptor = None  # of the lock
@@ -69,8 +66,6 @@ class Logger:
         else:  # of a run that is resumed
             self.claimed = self.has_run = True
         states = self.states if state is None else state
-        if self.config is not None:
-            self.write_config(self.config)
         outputs = {}
         for name in self.formats:
             with writing(f"{name} to {self.folder}"):
@@ -112,7 +107,7 @@ class Logger:
 
         Args:
             make_config: function without arguments that returns the JSON values for
-                ``config.json``; not called if the logger was given them.
+                ``config.json``.
             overwrite: whether to remove the files of an earlier run.
 
         Raises:
@@ -139,15 +134,12 @@ class Logger:
 
     def describe(self, make_config):
         """Writes the ``config.json`` of a run; argument as in ``begin_run``."""
-        if self.config is None and self.has_files:
+        if self.has_files:
             self.claim()
             # First, as outputs may read it.
-            self.write_config(make_config() | {"log_formats": self.formats})
+            text = json.dumps(make_config() | {"log_formats": self.formats}, indent=2)
+            replace_file(os.path.join(self.folder, "config.json"), f"{text}\n".encode())
             self.open()
-
-    def write_config(self, config):
-        text = json.dumps(config, indent=2) + "\n"
-        replace_file(os.path.join(self.folder, "config.json"), text.encode())
 
     def dumpkvs(self):
         row = mpi.mean_row({key: plain(key, value) for key, value in self.row.items()})
@@ -175,13 +167,9 @@ class Logger:
             self.descriptor = lock_folder(self.folder)
 
     def end_run(self):
-        """Discards the row so far and lets other runs write to the folder.
-
-        If the logger was given a config, the folder stays locked until ``close``.
-        """
+        """Discards the row so far and lets other runs write to the folder."""
         self.clear()  # What was added after the last row belongs to no other run.
-        if self.config is None:  # Otherwise more files are saved until close().
-            self.unlock()
+        self.unlock()
 
     def unlock(self):
         if self.descriptor is not None:

@@ -38,7 +38,8 @@ def describe_run(result) -> dict:
         "seed": arguments.get("seed"),
         "num_timesteps": steps,
         "total_timesteps": arguments.get(
-            "total_timesteps", arguments.get("num_timesteps")  # of earlier versions
+            "total_timesteps",
+            arguments.get("num_timesteps"),  # of earlier versions
         ),
         "seconds": count_seconds(result),
         "last_return": last_return,
