@@ -24,7 +24,6 @@ from baselines.common.logs.outputs import find_output
 from baselines.common.logs.row_logger import DEBUG, ERROR, INFO, WARN, Logger
 from baselines.common.logs.row_logger import DISABLED as DISABLED
 from baselines.common.saving.files import check_writable
-from baselines.common.saving.states import DamagedState
 
 current = Logger(None, ["stdout"])
 
@@ -206,10 +205,7 @@ def set_state(state):
 
     Raises:
         UserValueError: if something has been written already.
-        DamagedState: if ``state`` is not a result of ``get_state``.
     """
-    if not isinstance(state, dict):
-        raise DamagedState("the log has no sizes by format")
     if current.outputs is not None:
         raise UserValueError(
             f"cannot resume: something was logged to {current.folder} already; "

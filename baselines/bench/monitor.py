@@ -21,8 +21,7 @@ from baselines.common.saving.files import (
     tolerating,
     writing,
 )
-from baselines.common.saving.log_folder import check_no_run, hold
-from baselines.common.saving.states import check_like
+from baselines.common.saving.log_folder import check_no_run
 
 PACKED = "games.csv.gz"  # the episodes of all environments
 
@@ -130,8 +129,6 @@ class Monitor(gym.Wrapper):
 
         ``t`` does not count the time between the two processes.
         """
-        expected = {"seconds": 0.0, "return": 0.0, "length": 0, "needs_reset": False}
-        check_like(state, {**expected, "file": ...})
         self.t_start = time.time() - state["seconds"]
         self.episode_return = state["return"]
         self.episode_length = state["length"]
@@ -182,19 +179,19 @@ class ResultsWriter:
         self.continues = False  # whether an earlier process began the file
 
     def open(self):
-        """Creates the file and its folders, unless it is already open or lost.
+        """Creates the file and its folders, unless it is there already or lost.
 
         Raises:
             UserFileError: if the file exists and belongs to a run, or cannot be made.
         """
-        if self.file or self.lost:
-            return
+        if self.lost or (self.file and os.path.exists(self.filename)):
+            return  # It is gone if a run with overwrite has removed it.
+        self.close()
         if os.path.exists(self.filename) and not self.continues:
             check_no_run(os.path.dirname(self.filename))
         with writing(self.filename):
             os.makedirs(os.path.dirname(self.filename), exist_ok=True)
             self.file = open_text(self.filename)
-            hold(self.file)
             # The blank at the end of the first line is part of the format.
             self.file.write(f"# {json.dumps(self.header)} \n")
             self.csv = csv.DictWriter(self.file, self.keys)
@@ -235,7 +232,6 @@ class ResultsWriter:
         Raises:
             UserFileError: if the file is missing or shorter than that.
         """
-        check_like(state, {"header": ..., "size": ...}, "file")
         self.lost, self.continues = None, True
         self.header, self.size = state["header"], state["size"]
         if self.size is None:
@@ -243,7 +239,6 @@ class ResultsWriter:
             self.open()
             return
         self.file = open_text(self.filename, self.size)
-        hold(self.file)
         self.csv = csv.DictWriter(self.file, self.keys)
 
     def take_over(self):

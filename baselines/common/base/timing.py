@@ -4,8 +4,6 @@ import contextlib
 import threading
 import time
 
-from baselines.common.saving.states import check_like
-
 
 class Spent(threading.local):
     """Seconds spent in each part of the run of this thread."""
@@ -55,8 +53,6 @@ class Clock:
         return {"seconds": self.seconds, "parts": dict(spent.seconds)}
 
     def set_state(self, state) -> None:
-        parts = dict.fromkeys(state["parts"], 0.0)
-        check_like(state, {"seconds": 0.0, "parts": parts})
         self.before = state["seconds"]
         self.start = time.perf_counter()
         spent.seconds = dict(state["parts"])

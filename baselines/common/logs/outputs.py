@@ -40,7 +40,6 @@ from baselines.common.saving.files import (
     sync_file,
     synced_size,
 )
-from baselines.common.saving.states import DamagedState, check_like
 from baselines.common.saving.video import encode_gif
 
 NUM_BINS = 30  # of a histogram of real numbers
@@ -117,10 +116,7 @@ class CSVOutput:
         self.columns, self.rows = [], []
         self.file = None
         if state is not None:
-            check_like(state, {"columns": ..., "rows": 0})
             self.columns = list(state["columns"])
-            if not all(isinstance(name, str) for name in self.columns):
-                raise DamagedState("a column of progress.csv is not text")
             self.rows = self._read_rows(state["rows"])
         self._rewrite()
 
@@ -197,8 +193,6 @@ class TensorBoardOutput:
         # Imported only here, because it is an optional dependency.
         from tensorboardX.proto.event_pb2 import SessionLog
 
-        if state is not None:
-            check_like(state, 0)
         folder = os.path.join(folder, "tb")
         os.makedirs(folder, exist_ok=True)
         if state is None:  # Another run may have been logged here.
@@ -277,9 +271,6 @@ class WandbOutput:
     def __init__(self, folder, state=None):
         # Imported only here, because it is optional and slow to import.
         import wandb
-
-        if state is not None:
-            check_like(state, "")
 
         config = {}
         with contextlib.suppress(FileNotFoundError):

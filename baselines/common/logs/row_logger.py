@@ -12,7 +12,6 @@ from baselines.common.base.held_warnings import show_warnings
 from baselines.common.logs.outputs import find_output
 from baselines.common.saving.files import replace_file, tolerating, writing
 from baselines.common.saving.log_folder import (
-    check_links,
     check_unused,
     is_lock_of,
     lock_folder,
@@ -102,7 +101,6 @@ class Logger:
         if self.claimed:
             return
         try:
-            check_links(self.folder)
             (remove_run_files if overwrite else check_unused)(self.folder)
         except BaseException:
             self.unlock()
@@ -115,7 +113,6 @@ class Logger:
         Raises:
             UserFileError: if another run is writing to it.
         """
-        check_links(self.folder)
         self.lock()
 
     def begin_run(self, make_config, overwrite):

@@ -27,7 +27,7 @@ from baselines.common.saving.config import (
     foreign_values,
     read_config,
 )
-from baselines.common.saving.json_values import read_json
+from baselines.common.saving.files import read_json
 from baselines.common.saving.log_folder import is_config
 from baselines.common.saving.models import find_model, read_model
 from baselines.common.vec_env.vec_env import VecEnv

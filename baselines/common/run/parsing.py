@@ -276,8 +276,7 @@ def check_own(settings) -> None:
     if settings.training and folder is not None:
         check_log_folder(folder, settings)
     if settings.save_path is not None:
-        logs = folder if settings.training else None
-        check_save_path(settings.save_path, logs)
+        check_save_path(settings.save_path)
         path = absolute(settings.save_path)
         if os.path.lexists(path) and not settings.overwrite:
             raise UserFileError(

@@ -79,7 +79,7 @@ def parse_resume(given, words, argv) -> Settings:
             f"{folder} starts a new run from its weights, with the same network"
         )
     if "save_path" in again:
-        check_save_path(again["save_path"], folder)
+        check_save_path(again["save_path"])
         place = absolute(again["save_path"])
         if place != stored.get("save_path") and os.path.lexists(place):
             raise UserFileError(

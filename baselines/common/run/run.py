@@ -207,7 +207,7 @@ class Run:
         folder, total = find_run_folder(self.resume), self.total_timesteps
         check_seed(folder, self.arguments.given["seed"])
         logger.current.continue_run()
-        found = self.checkpoints.restore(folder, total)
+        found = self.checkpoints.restore(folder, total, logger.warn)
         if found is None:
             interval = self.arguments.given["checkpoint_interval"]
             check_may_begin_again(folder, interval, self.batch_size)

@@ -13,7 +13,7 @@ from baselines.common.arguments.declarations import Argument
 from baselines.common.arguments.types import Count
 from baselines.common.base import machine, mpi
 from baselines.common.base.errors import UserFileError, UserValueError, shown
-from baselines.common.saving.json_values import read_json
+from baselines.common.saving.files import read_json
 
 FORMAT = 6
 VERSIONS_OF = (

@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import hashlib
+import json
 import os
 import tempfile
 
@@ -11,10 +12,9 @@ from baselines.common.base.errors import (
     RemovedFileError,
     UserError,
     UserFileError,
+    UserValueError,
+    first_line,
 )
-from baselines.common.saving.states import check_like
-
-LONGEST_NAME = 64 * "x"  # at least as long as any file name in a run's folders
 
 
 @contextlib.contextmanager
@@ -30,10 +30,7 @@ def writing(path):
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise FullDiskError(f"there is no space left to write {path}") from None
-        reason = error.strerror or str(error).partition("\n")[0]
-        in_the_way = error.filename2 or error.filename
-        if in_the_way not in (None, path):
-            reason = f"{reason} ({in_the_way})"
+        reason = error.strerror or first_line(error)
         raise UserFileError(f"cannot write {path}: {reason}") from None
 
 
@@ -63,13 +60,8 @@ def replace_file(path, data) -> None:
     temporary = f"{path}.tmp"
     with writing(path):
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        for place in path, temporary:
-            if is_folder(place):
-                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), place)
-        remove_file(temporary)
         try:
-            # Only a new file: a link would be followed, a pipe would wait for a reader.
-            with open(temporary, "xb") as stream:
+            with open(temporary, "wb") as stream:
                 stream.write(data)
                 stream.flush()
                 os.fsync(stream.fileno())
@@ -79,17 +71,6 @@ def replace_file(path, data) -> None:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
             raise
-
-
-def is_folder(path) -> bool:
-    """Whether ``path`` is a folder, and not a link to one."""
-    return os.path.isdir(path) and not os.path.islink(path)
-
-
-def remove_file(path) -> None:
-    """Removes whatever is at ``path``, unless it is a folder."""
-    if os.path.lexists(path) and not is_folder(path):
-        os.unlink(path)
 
 
 def sync_folder(path) -> None:
@@ -109,12 +90,10 @@ def open_text(path, size=None):
     Raises:
         UserFileError: if the file to truncate is missing or shorter, or cannot be
             written.
-        DamagedState: if ``size`` is not a number of bytes.
     """
     if size is None:
         with writing(path):
             return open(path, "w", newline="", encoding="utf-8")
-    check_like(size, 0, "the size of a file")
     if not os.path.isfile(path) or os.path.getsize(path) < size:
         raise UserFileError(
             f"cannot resume: {path} is missing or shorter than at the checkpoint"
@@ -129,20 +108,12 @@ def flush(file) -> None:
 
     Raises:
         RemovedFileError: if it was removed, which writing to it does not reveal.
-        UserFileError: if it cannot be written, or another file is in its place, such as
-            one that an editor saved.
+        UserFileError: if it cannot be written.
     """
     with writing(file.name):
         file.flush()
-        unlinked = os.fstat(file.fileno()).st_nlink == 0
-    try:
-        os.lstat(file.name)
-    except (FileNotFoundError, NotADirectoryError):
-        raise RemovedFileError(f"cannot write {file.name}: it was removed") from None
-    except OSError:
-        pass  # What was flushed is there; a network file system may be busy.
-    if unlinked:
-        raise UserFileError(f"cannot write {file.name}: another file is in its place")
+    if not os.path.exists(file.name):
+        raise RemovedFileError(f"cannot write {file.name}: it was removed")
 
 
 def sync_file(file) -> None:
@@ -158,25 +129,21 @@ def synced_size(file) -> int:
     return os.fstat(file.fileno()).st_size
 
 
-def check_writable(folder, name=None) -> None:
+def check_writable(folder, name="") -> None:
     """Raises UserFileError if a file cannot be made in a folder, which may be new.
 
     Args:
         folder: its path.
-        name: of the file; None for any file that a run writes.
+        name: of the file, for the message.
     """
-    path = folder if name is None else os.path.join(folder, name)
+    existing = folder
+    while not os.path.lexists(existing):
+        existing = os.path.dirname(existing)
     try:
-        path.encode()  # because it will be printed
-        with contextlib.suppress(FileNotFoundError):  # Is it too long?
-            os.lstat(f"{os.path.join(folder, name or LONGEST_NAME)}.tmp")
-        existing = folder
-        while not os.path.lexists(existing):
-            existing = os.path.dirname(existing)
         tempfile.TemporaryFile(dir=existing).close()
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise UserFileError(f"cannot write to {path}: {reason}") from None
+    except OSError as error:
+        path = os.path.join(folder, name) if name else folder
+        raise UserFileError(f"cannot write to {path}: {error.strerror}") from None
 
 
 def check_output_file(path) -> None:
@@ -185,6 +152,22 @@ def check_output_file(path) -> None:
     if not os.path.isdir(folder):
         raise UserFileError(f"cannot write {path}: there is no folder {folder}")
     check_writable(*os.path.split(os.path.abspath(path)))
+
+
+def read_json(path):
+    """Returns the values of a JSON file.
+
+    Raises:
+        UserFileError: if it cannot be read.
+        UserValueError: if it is not JSON.
+    """
+    try:
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)
+    except OSError as error:
+        raise UserFileError(f"cannot read {path}: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        raise UserValueError(f"{path} is damaged ({first_line(error)})") from None
 
 
 def file_digest(path) -> str:

@@ -7,7 +7,6 @@ import os
 from baselines import logger
 from baselines.common.base.errors import UserValueError
 from baselines.common.saving.files import tolerating
-from baselines.common.saving.states import check_like
 from baselines.common.saving.video import Video, check_packages, check_video, shrink
 from baselines.common.vec_env.vec_env import VecEnvWrapper, tile_images
 
@@ -107,7 +106,6 @@ class VecVideoRecorder(VecEnvWrapper):
         return {"venv": self.venv.get_state(), "num_steps": self.num_steps}
 
     def set_state(self, state) -> None:
-        check_like(state, {"venv": ..., "num_steps": 0})
         self.venv.set_state(state["venv"])
         self.num_steps = state["num_steps"]
 

@@ -22,7 +22,7 @@ from baselines.common.base.errors import (
 from baselines.common.base.tables import read_table
 from baselines.common.run.settings import OWN
 from baselines.common.saving.config import check_config
-from baselines.common.saving.json_values import read_json
+from baselines.common.saving.files import read_json
 from baselines.common.views.drawing import import_matplotlib
 
 COLORS = (  # six of Okabe and Ito, and two more

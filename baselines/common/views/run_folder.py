@@ -9,7 +9,7 @@ import numpy as np
 
 from baselines.common.base.errors import UserError, UserValueError
 from baselines.common.saving.checkpoints import list_manifests
-from baselines.common.saving.json_values import read_json
+from baselines.common.saving.files import read_json
 from baselines.common.saving.log_folder import (
     LOG_FILES,
     MODEL_FILE,
