@@ -25,8 +25,7 @@ from baselines import run
 from baselines.common.base.errors import UserError
 from baselines.common.envs import as_vec_env, make_vec_env
 from baselines.common.networks.policies import Policy
-from baselines.common.saving.checkpoints import list_manifests, load_checkpoint
-from baselines.common.saving.tensors import take_arrays
+from baselines.common.saving.checkpoints import list_manifests
 from baselines.common.vec_env import SubprocVecEnv
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
@@ -474,37 +473,6 @@ def little_more_memory(size):
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_AS, limits)
-
-
-def contents(manifest):
-    """Returns what a checkpoint holds, in a form that can be compared."""
-    states, metadata = load_checkpoint(manifest)
-    tensors = {}
-    states = take_arrays(states, tensors)
-    return {k: v.tobytes() for k, v in tensors.items()}, states, metadata
-
-
-def test_damaged_checkpoints_are_refused_or_read_correctly(undamaged_run):
-    shutil.copytree(undamaged_run, "cut")
-    (*_, manifest) = list_manifests("cut/checkpoints")
-    data = Path(manifest.replace(".json", ".safetensors"))
-    right = contents(manifest)
-    rng = random.Random(0)
-    for path in (Path(manifest), data):
-        good, refused = path.read_bytes(), 0
-        for _ in range(200):
-            bad = bytearray(good)
-            bad[rng.randrange(len(bad))] ^= 1 << rng.randrange(8)
-            path.write_bytes(bad)
-            try:
-                found = contents(manifest)
-            except UserError:
-                refused += 1
-            else:
-                assert found == right
-        # Only one checksum of the manifest is of the file that is read here.
-        assert refused == 200 if path == data else refused > 50
-        path.write_bytes(good)
 
 
 @pytest.mark.parametrize("kind", ["folder", "device", "link to none", "link to text"])

@@ -1,5 +1,6 @@
 """Checkpoints on disk: intact at every moment, and what is damaged is noticed."""
 
+import contextlib
 import itertools
 import os
 import shutil
@@ -17,6 +18,7 @@ from baselines.common.saving.states import check_like
 
 NUM_ENVS, ROWS = 2, 10  # of a segment
 FOLDER = Path("log/checkpoints")
+NEWEST = f"{37:012d}"
 
 
 @pytest.fixture(autouse=True)
@@ -42,10 +44,10 @@ class Numbers:
 class Trained:
     """A run whose memory has room for 30 rows, of three to four segments."""
 
-    def __init__(self, size=3, **description):
+    def __init__(self, size=3, seed=0, **description):
         observations = spaces.Box(-np.inf, np.inf, (2,))
         self.memory = replay_buffer.ReplayBuffer(
-            observations, spaces.Discrete(9), size=60, num_envs=NUM_ENVS, n_step=3
+            observations, spaces.Discrete(9), 60, NUM_ENVS, n_step=3, seed=seed
         )
         self.memory.start(np.zeros((NUM_ENVS, 2)))
         self.numbers = Numbers(size)
@@ -83,7 +85,7 @@ class Trained:
 
 def test_restored_run_goes_on_as_the_saved_one():
     for steps in 5, 20, 33, 77:  # In later ones, older rows have been overwritten.
-        saved, restored = Trained().train(steps).save(), Trained()
+        saved, restored = Trained().train(steps).save(), Trained(seed=1)
         assert restored.restore() == steps
         for run in saved, restored:
             run.train(steps + 14)
@@ -124,10 +126,8 @@ def test_a_kill_at_any_moment_leaves_a_whole_checkpoint(monkeypatch):
         with monkeypatch.context() as patch:
             for name in "fsync", "replace", "unlink":
                 patch.setattr(os, name, dying(getattr(os, name)))
-            try:
+            with contextlib.suppress(Killed):
                 run.train(57).save()
-            except Killed:
-                pass
         restored = Trained()
         steps = restored.restore()
         assert restored.contents() == {37: before, 57: after}[steps]
@@ -135,16 +135,12 @@ def test_a_kill_at_any_moment_leaves_a_whole_checkpoint(monkeypatch):
         assert not [*FOLDER.glob("*.tmp")] and len(list_manifests(FOLDER)) == 2
         if left[0] >= 0:
             break
-    assert moment > 15 and steps == 57
+    assert moment > 12 and steps == 57
 
 
 @pytest.mark.parametrize(
     "name",
-    [
-        "000000000037.safetensors",
-        "000000000037.json",
-        "memory-000000000002.safetensors",
-    ],
+    [f"{NEWEST}.safetensors", f"{NEWEST}.json", "memory-000000000002.safetensors"],
 )
 def test_damaged_checkpoint_gives_way_to_the_one_before_it(name):
     Trained().train(24).save().train(37).save()
@@ -157,9 +153,7 @@ def test_damaged_checkpoint_gives_way_to_the_one_before_it(name):
         warnings, run = [], Trained()
         assert run.restore(warnings) == 24
         (warning,) = warnings
-        assert "damaged" in warning and warning.endswith(
-            "resumed from the one before it"
-        )
+        assert "damaged" in warning and "resumed from the one before" in warning
     path.unlink()
     assert Trained().restore([]) == 24
     (FOLDER / "000000000024.safetensors").write_bytes(b"damaged")

@@ -32,8 +32,6 @@ ROOMS = (
 )
 LIGHT = "base", "arguments", "saving", "logs", "envs", "vec_env", "views"
 TO_CUT = {  # (file, what it imports from a later room)
-    ("log_folder", "baselines.common.views.page"),
-    ("log_folder", "baselines.common.views.page.is_report"),
     ("model", "baselines.common.run.sizes"),
     ("model", "baselines.common.run.sizes.checked_weights"),
     ("types", "baselines.common.data.action_noise"),
@@ -42,8 +40,6 @@ TO_CUT = {  # (file, what it imports from a later room)
     ("optimizers", "baselines.common.run.sizes.check_optimizer"),
     ("sequence_replay", "baselines.common.run.sizes"),
     ("sequence_replay", "baselines.common.run.sizes.check_sizes"),
-    ("timing", "baselines.common.saving.states"),
-    ("timing", "baselines.common.saving.states.check_like"),
     ("run", "baselines.common.views.run_folder"),
     ("run", "baselines.common.views.run_folder.check_may_begin_again"),
 }

@@ -32,7 +32,8 @@ from baselines.common.run.parsing import parse
 from baselines.common.run.python_config import describe, describe_schedule
 from baselines.common.saving import config
 from baselines.common.saving.checkpoints import list_manifests
-from baselines.common.saving.tensors import load_tensors, save_tensors
+from baselines.common.saving.models import save_model
+from baselines.common.saving.tensors import load_tensors
 from baselines.common.views.curves import find_curves
 from baselines.play import play
 
@@ -67,7 +68,7 @@ def test_model_of_another_algorithm_or_environment(capfd):
     whole = Path("model").read_bytes()
     Path("model").write_bytes(whole[: len(whole) // 2])
     assert "damaged" in error_of(capfd, [*CARTPOLE, "--load_path=model"])
-    save_tensors("model", {}, {"format": 4, "algorithm": "other"})
+    save_model("model", {}, {"format": 4, "algorithm": "other", "arguments": None})
     error = error_of(capfd, [*CARTPOLE, "--load_path=model"])
     assert "algorithm other" in error
 

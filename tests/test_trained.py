@@ -28,8 +28,8 @@ from baselines.common.envs.spaces import space_from_json, space_to_json
 from baselines.common.run.evaluation import evaluate as evaluate_model
 from baselines.common.run.evaluation import play_steps
 from baselines.common.run.loading import find_env, foreign
-from baselines.common.saving.models import find_model
-from baselines.common.saving.tensors import load_tensors, save_tensors
+from baselines.common.saving.models import find_model, save_model
+from baselines.common.saving.tensors import load_tensors
 from baselines.common.saving.video import TerminalFrame
 from baselines.common.vec_env import DummyVecEnv
 
@@ -205,7 +205,7 @@ def test_mistakes_of_predict(trained):
 )
 def test_load_runs_no_code_that_a_file_names(trained, tmp_path, change, words):
     tensors, metadata = load_tensors(trained / "model.safetensors")
-    save_tensors(tmp_path / "model", tensors, metadata | change)
+    save_model(tmp_path / "model", tensors, metadata | change)
     with pytest.raises(UserValueError, match=words):
         baselines.load(tmp_path / "model")
 

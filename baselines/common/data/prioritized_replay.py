@@ -71,14 +71,14 @@ class PrioritizedReplayBuffer(ReplayBuffer):
 
     def get_state(self) -> dict:
         leaves = self.tree.levels[0][: self.num_rows * self.num_envs]
-        state = {"priorities": leaves.copy(), "max_priority": self.max_priority}
+        state = {"priorities": leaves.copy(), "max_priority": float(self.max_priority)}
         return super().get_state() | state
 
     def set_state(self, state) -> None:
         state = dict(state)
         leaves, max_priority = state.pop("priorities"), state.pop("max_priority")
         super().set_state(state)
-        self.max_priority = float(max_priority)
+        self.max_priority = max_priority
         self.tree.set(np.arange(len(leaves)), leaves)
 
 

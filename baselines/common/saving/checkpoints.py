@@ -254,9 +254,12 @@ def read_manifest(path) -> dict:
     """
     manifest = read_json(path)
     try:
-        return {name: dict(manifest[name]) for name in ("files", "segments")}
+        files, segments = dict(manifest["files"]), dict(manifest["segments"])
     except (LookupError, TypeError, ValueError):
         raise UserValueError(f"{path} is damaged") from None
+    if files.keys() != {data_name(path, rank) for rank in range(len(files))}:
+        raise UserValueError(f"{path} is damaged")
+    return {"files": files, "segments": segments}
 
 
 def check_files(manifest_path, digests, rank) -> None:
@@ -285,9 +288,15 @@ def rank_of(name) -> int:
     return int(match[1]) if match else 0
 
 
+def data_name(manifest_path, rank) -> str:
+    """Returns the name of a rank's file in the checkpoint of a manifest."""
+    return os.path.basename(manifest_path).removesuffix("json") + file_ending(rank)
+
+
 def data_path(manifest_path) -> str:
-    """Returns the path of this rank's data in the checkpoint of a manifest."""
-    return manifest_path.removesuffix("json") + file_ending(mpi.rank)
+    """Returns the path of this rank's file in the checkpoint of a manifest."""
+    folder = os.path.dirname(manifest_path)
+    return os.path.join(folder, data_name(manifest_path, mpi.rank))
 
 
 def find_run_folder(folder) -> str:
