@@ -156,12 +156,12 @@ class Killed(BaseException):
 
 @contextlib.contextmanager
 def after_updates(act):
-    """Calls a function with the number of each update, once it has ended."""
+    """Calls a function with the Run and the number of each update that has ended."""
     original, numbers = Run.end_update, itertools.count(1)
 
     def end_update(self):
         original(self)
-        act(next(numbers))
+        act(self, next(numbers))
 
     Run.end_update = end_update
     try:
@@ -174,7 +174,7 @@ def after_updates(act):
 def killed_after(updates):
     """Makes every training loop raise after so many updates, saving nothing more."""
 
-    def act(number):
+    def act(run, number):
         if number == updates:
             raise Killed
 
@@ -188,7 +188,7 @@ def copied_after(*updates, to="cut"):
     It is what a SIGKILL at that moment would have left.
     """
 
-    def act(number):
+    def act(run, number):
         if number in updates:
             place = f"{to}{updates.index(number) + 1}"
             shutil.copytree(logger.get_dir(), place)

@@ -341,7 +341,7 @@ def test_what_does_not_fit_is_refused_and_nothing_is_cut(capsys):
     edit_config(num_env=4)
     assert "num_envs is 3, this run's is 4" in error_of(capsys, "--resume=cut")
     edit_config(num_env=3, env="Acrobot-v1")
-    assert "observation is 'Box(4,)" in error_of(capsys, "--resume=cut")
+    assert "observation is Box(4,)" in error_of(capsys, "--resume=cut")
     edit_config(env="CartPole-v0")
     assert "CartPole-v1, this run has CartPole-v0" in error_of(capsys, "--resume=cut")
     edit_config(env="CartPole-v1", format=99)
@@ -447,7 +447,7 @@ class Counting(gym.Wrapper):
     [
         (DummyVecEnv, lambda env: env, True),
         (DummyVecEnv, Counting, False),
-        (SubprocVecEnv, Counting, False),
+        (SubprocVecEnv, gym.wrappers.NormalizeReward, False),
         (DummyVecEnv, gym.wrappers.NormalizeObservation, False),
         (DummyVecEnv, gym.wrappers.NormalizeReward, False),
     ],

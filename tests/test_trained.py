@@ -378,8 +378,7 @@ def test_what_is_no_model_is_told_from_a_model_without_its_folder(
     with zipfile.ZipFile("sb3.zip", "w") as archive:
         archive.writestr("policy.pth", "weights")
     for path, message in {
-        "runs": "neither model.safetensors nor an undamaged checkpoint; it contains "
-        "the runs first",
+        "runs": "neither model.safetensors nor an undamaged checkpoint",
         "sb3.zip": "sb3.zip is not a saved model, but a .zip, as Stable-Baselines3",
         "alone": "no config.json beside alone that names an environment; give --env",
     }.items():

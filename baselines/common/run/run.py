@@ -207,7 +207,7 @@ class Run:
         folder, total = find_run_folder(self.resume), self.total_timesteps
         check_seed(folder, self.arguments.given["seed"])
         logger.current.continue_run()
-        found = self.checkpoints.restore(folder, total, logger.warn)
+        found = self.checkpoints.restore(folder, total)
         if found is None:
             interval = self.arguments.given["checkpoint_interval"]
             check_may_begin_again(folder, interval, self.batch_size)
@@ -218,9 +218,11 @@ class Run:
             mpi.wait()  # until rank 0 has removed the monitor files
             logger.log(f"{folder} has no checkpoint yet: starting from its beginning")
             return
-        self.num_timesteps, old_total = found
+        self.num_timesteps, old_total, damaged = found
         self.model.num_timesteps = self.num_timesteps
         logger.current.describe(lambda: config_of_call(self, folder))
+        if damaged:
+            logger.warn(f"{damaged}; resumed from the one before it")
         logger.log(f"resuming {folder} at {self.num_timesteps} of {total} agent steps")
         if self.is_last:
             name = "--num_timesteps" if logger.get_config() else "total_timesteps"

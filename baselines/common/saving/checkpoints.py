@@ -21,7 +21,6 @@ from baselines.common.base.errors import (
     UserFileError,
     UserValueError,
     first_line,
-    shown,
 )
 from baselines.common.saving.files import (
     file_digest,
@@ -133,17 +132,17 @@ class Checkpoints:
             if FILE.fullmatch(file) and file not in named:
                 os.unlink(os.path.join(self.folder, file))
 
-    def restore(self, run_folder, total_timesteps, warn):
+    def restore(self, run_folder, total_timesteps):
         """Restores every part from the newest undamaged checkpoint of a run.
 
         Args:
             run_folder: log folder of the run to continue.
             total_timesteps: agent steps that the whole run is to have.
-            warn: called with a sentence if a newer checkpoint is damaged.
 
         Returns:
-            the checkpoint's ``num_timesteps`` and ``total_timesteps``; None for a run
-            that was killed before its first checkpoint.
+            the checkpoint's ``num_timesteps`` and ``total_timesteps``, and the error of
+            the one after it, if that is damaged; None for a run that was killed before
+            its first checkpoint.
 
         Raises:
             UserValueError: if all checkpoints are damaged, or the newest undamaged one
@@ -169,9 +168,7 @@ class Checkpoints:
             states = put_arrays(metadata["states"], tensors)
             for name in self.parts:
                 self._restore_part(name, path, states, manifest["segments"])
-            if damaged:
-                warn(f"{damaged}; resumed from the one before it")
-            return metadata["num_timesteps"], metadata["total_timesteps"]
+            return metadata["num_timesteps"], metadata["total_timesteps"], damaged
         if damaged:
             raise damaged
         return None
@@ -180,10 +177,10 @@ class Checkpoints:
         found, done = metadata["description"], metadata["num_timesteps"]
         for key, expected in self.description.items():
             if found.get(key) != expected:
-                value = shown(found[key]) if key in found else "a function or an object"
+                value = found.get(key, "a function or another object")
                 raise UserValueError(
                     f"cannot resume from {path}: its {key} is {value}, this run's is "
-                    f"{shown(expected)}"
+                    f"{expected}"
                 )
         if done > total_timesteps:
             raise UserValueError(

@@ -54,12 +54,13 @@ def load_model(path, description, arguments, variables):
     path = find_model(path)
     tensors, metadata = read_model(path)
     stored = arguments | (metadata["arguments"] or {})
-    for found, expected in (metadata, description), (stored, arguments):
+    pairs = (metadata, description, str), (stored, arguments, shown)
+    for found, expected, text in pairs:
         for name, value in expected.items():
             if found.get(name) != value:
                 raise UserValueError(
-                    f"{path} was saved with {name} {shown(found.get(name))}, but this "
-                    f"run has {shown(value)}"
+                    f"{path} was saved with {name} {text(found.get(name))}, but this "
+                    f"run has {text(value)}"
                 )
     try:
         check_like(tensors, variables, "its network")

@@ -43,7 +43,7 @@ def load_tensors(path):
         raise UserFileError(f"there is no saved model at {path}")
     try:
         with safe_open(path, framework="np") as file:
-            metadata = json.loads(file.metadata()["json"])
+            metadata = dict(json.loads(file.metadata()["json"]))
             names = file.keys()
             return {name: file.get_tensor(name) for name in names}, metadata
     except Exception as error:  # Damage may show itself in any way.
