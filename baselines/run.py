@@ -90,7 +90,7 @@ def train(arguments):
             configure_log(arguments)
             stack.callback(logger.close)
         if path is not None and not arguments["resume"]:
-            check_save_path(path, logger.get_dir() if training else None)
+            check_save_path(path)
             if os.path.lexists(path) and not arguments["overwrite"]:
                 raise UserFileError(
                     f"there is a file {path} already: give another --save_path, or "

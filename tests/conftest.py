@@ -2,6 +2,8 @@
 
 import contextlib
 import importlib
+import itertools
+import shutil
 
 import numpy as np
 import pytest
@@ -150,23 +152,45 @@ class Killed(BaseException):
 
 
 @contextlib.contextmanager
-def killed_after(updates):
-    """Makes every training loop raise after so many updates, saving nothing more."""
-    original = Run.end_update
-    left = [updates]
+def after_updates(act):
+    """Calls a function with the Run and the number of each update that has ended."""
+    original, numbers = Run.end_update, itertools.count(1)
 
     def end_update(self):
         original(self)
-        left[0] -= 1
-        if left[0] == 0:
-            raise Killed
+        act(self, next(numbers))
 
     Run.end_update = end_update
     try:
-        with pytest.raises(Killed):
-            yield
+        yield
     finally:
         Run.end_update = original
+
+
+@contextlib.contextmanager
+def killed_after(updates):
+    """Makes every training loop raise after so many updates, saving nothing more."""
+
+    def act(run, number):
+        if number == updates:
+            raise Killed
+
+    with after_updates(act), pytest.raises(Killed):
+        yield
+
+
+def copied_after(*updates, to="cut"):
+    """Copies a run's folder after so many updates, to cut1, cut2 and so on.
+
+    It is what a SIGKILL at that moment would have left.
+    """
+
+    def act(run, number):
+        if number in updates:
+            place = f"{to}{updates.index(number) + 1}"
+            shutil.copytree(logger.get_dir(), place)
+
+    return after_updates(act)
 
 
 @pytest.fixture

@@ -11,12 +11,12 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from baselines.common.arguments.checked import NOT_IN_FILE
+from baselines.common.saving.json_values import parse_json
 
 import baselines
 from baselines.common.base.errors import UserFileError, UserValueError
 from baselines.common.data import replay_buffer
 from baselines.common.saving.files import replace_file
-from baselines.common.saving.json_values import parse_json
 from baselines.common.saving.states import (
     DamagedState,
     check_like,

@@ -10,7 +10,6 @@ import baselines
 from baselines import dqn, logger
 from baselines.common.arguments.types import NETWORK
 from baselines.common.base.errors import UserValueError
-from baselines.common.saving.tensors import take_arrays
 from baselines.common.vec_env import DummyVecEnv
 
 IMAGES = gym.spaces.Box(0, 255, (36, 36, 2), np.uint8)
@@ -75,8 +74,3 @@ def test_a_model_is_not_loaded_as_another_of_the_same_shapes(
     with pytest.raises(UserValueError, match=expected):
         dqn.learn(**words, **{name: now})
     dqn.learn(**words, **{name: trained}, lr=1e-5)
-
-
-def test_a_state_that_would_be_mistaken_for_a_tensor_is_refused():
-    with pytest.raises(ValueError, match="whose only key is 'tensor'"):
-        take_arrays({"model": {"tensor": 3}}, {})

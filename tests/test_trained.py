@@ -28,8 +28,8 @@ from baselines.common.envs.spaces import space_from_json, space_to_json
 from baselines.common.run.evaluation import evaluate as evaluate_model
 from baselines.common.run.evaluation import play_steps
 from baselines.common.run.loading import find_env, foreign
-from baselines.common.saving.models import find_model
-from baselines.common.saving.tensors import load_tensors, save_tensors
+from baselines.common.saving.models import find_model, save_model
+from baselines.common.saving.tensors import load_tensors
 from baselines.common.saving.video import TerminalFrame
 from baselines.common.vec_env import DummyVecEnv
 
@@ -205,7 +205,7 @@ def test_mistakes_of_predict(trained):
 )
 def test_load_runs_no_code_that_a_file_names(trained, tmp_path, change, words):
     tensors, metadata = load_tensors(trained / "model.safetensors")
-    save_tensors(tmp_path / "model", tensors, metadata | change)
+    save_model(tmp_path / "model", tensors, metadata | change)
     with pytest.raises(UserValueError, match=words):
         baselines.load(tmp_path / "model")
 
@@ -378,8 +378,7 @@ def test_what_is_no_model_is_told_from_a_model_without_its_folder(
     with zipfile.ZipFile("sb3.zip", "w") as archive:
         archive.writestr("policy.pth", "weights")
     for path, message in {
-        "runs": "neither model.safetensors nor an undamaged checkpoint; it contains "
-        "the runs first",
+        "runs": "neither model.safetensors nor an undamaged checkpoint",
         "sb3.zip": "sb3.zip is not a saved model, but a .zip, as Stable-Baselines3",
         "alone": "no config.json beside alone that names an environment; give --env",
     }.items():

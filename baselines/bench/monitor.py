@@ -20,8 +20,7 @@ from baselines.common.saving.files import (
     synced_size,
     writing,
 )
-from baselines.common.saving.log_folder import check_no_run, hold
-from baselines.common.saving.states import check_like
+from baselines.common.saving.log_folder import check_no_run
 
 PACKED = "games.csv.gz"  # the episodes of all environments
 
@@ -128,8 +127,6 @@ class Monitor(gym.Wrapper):
 
         ``t`` does not count the time between the two processes.
         """
-        expected = {"seconds": 0.0, "return": 0.0, "length": 0, "needs_reset": False}
-        check_like(state, {**expected, "file": ...})
         self.t_start = time.time() - state["seconds"]
         self.episode_return = state["return"]
         self.episode_length = state["length"]
@@ -180,14 +177,14 @@ class ResultsWriter:
         Raises:
             UserFileError: if the file exists and belongs to a run, or cannot be made.
         """
-        if self.file:
-            return
+        if self.file and os.path.exists(self.filename):
+            return  # It is gone if a run with overwrite has removed it.
+        self.close()
         if os.path.exists(self.filename) and not self.continues:
             check_no_run(os.path.dirname(self.filename))
         with writing(self.filename):
             os.makedirs(os.path.dirname(self.filename), exist_ok=True)
             self.file = open_text(self.filename)
-            hold(self.file)
             # The blank at the end of the first line is part of the format.
             self.file.write(f"# {json.dumps(self.header)} \n")
             self.csv = csv.DictWriter(self.file, self.keys)
@@ -210,10 +207,8 @@ class ResultsWriter:
         Raises:
             UserFileError: if the file is missing or shorter than that.
         """
-        check_like(state, {"header": ..., "size": 0}, "file")
         self.continues, self.header = True, state["header"]
         self.file = open_text(self.filename, state["size"])
-        hold(self.file)
         self.csv = csv.DictWriter(self.file, self.keys)
 
     def take_over(self):

@@ -12,7 +12,7 @@ from baselines.common.base.errors import UserValueError
 from baselines.common.networks.layers import dense
 from baselines.common.networks.model import make_scaling
 from baselines.common.networks.normalizer import Normalizer
-from baselines.common.saving.states import VariableState, check_like, set_generator
+from baselines.common.saving.states import VariableState
 from baselines.common.updates.optimizers import Adam
 from baselines.common.updates.update import Step, make_update
 
@@ -143,14 +143,13 @@ class Adversary:
         }
 
     def set_state(self, state) -> None:
-        check_like(state, {"expert": 0, "variables": ..., "generator": ...})
         if state["expert"] != self.expert.checksum:
             raise UserValueError(
                 "cannot resume: the expert data are not those that the run was begun "
                 "with; give expert_path the same file again"
             )
         self.saved.set_state(state["variables"])
-        set_generator(self.rng, state["generator"])
+        self.rng.bit_generator.state = state["generator"]
 
 
 def to_vectors(space):

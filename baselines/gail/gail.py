@@ -15,7 +15,6 @@ from baselines.common.data.rewards import environment
 from baselines.common.data.runners import Batch
 from baselines.common.envs.spaces import clip_actions
 from baselines.common.run.algorithm import preset
-from baselines.common.saving.states import check_like
 from baselines.common.updates.optimizers import Adam
 from baselines.common.updates.update import Step, make_update
 from baselines.gail.adversary import Adversary
@@ -149,8 +148,6 @@ class ImitationRewards:
         }
 
     def set_state(self, state) -> None:
-        check_like(state, {"network": ..., "rollouts": 0, "metrics": ...})
-        check_like(state["metrics"], dict.fromkeys(state["metrics"], 0.0))
         self.network.set_state(state["network"])
         self.rollouts, self.metrics = state["rollouts"], state["metrics"]
 

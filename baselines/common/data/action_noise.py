@@ -6,7 +6,6 @@ import re
 import numpy as np
 
 from baselines.common.base.errors import UserValueError
-from baselines.common.saving.states import check_like, set_generator
 
 # Of the Ornstein-Uhlenbeck process: the rate at which it reverts to 0, and its time
 # step. The values are OpenAI Baselines'. Lillicrap et al. 2016 have a rate of 0.15 too,
@@ -76,6 +75,5 @@ class ActionNoise:
         return {"process": self.process, "generator": self.rng.bit_generator.state}
 
     def set_state(self, state) -> None:
-        check_like(state, {"process": self.process, "generator": ...})
         self.process = state["process"].copy()
-        set_generator(self.rng, state["generator"])
+        self.rng.bit_generator.state = state["generator"]

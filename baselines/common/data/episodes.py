@@ -7,7 +7,6 @@ import numpy as np
 from baselines import logger
 from baselines.common.base.errors import UserValueError
 from baselines.common.envs.checked import to_number
-from baselines.common.saving.states import DamagedState, check_like, check_number
 
 
 def result_of(info) -> dict:
@@ -81,14 +80,6 @@ class EpisodeResults:
         }
 
     def set_state(self, state) -> None:
-        check_like(state, {"results": ..., "count": 0, "previous": 0})
-        if not len(state["results"]) <= min(state["count"], 100):
-            raise DamagedState(f"{state['count']} episodes cannot have these results")
-        if not 0 <= state["previous"] <= state["count"]:
-            raise DamagedState(f"{state['previous']} of {state['count']} episodes")
-        for result in state["results"]:
-            for key in {"r", "l", *({"success"} & result.keys())}:
-                check_number(result[key], key)
         self.results = deque(state["results"], maxlen=100)
         self.count, self.previous = state["count"], state["previous"]
 

@@ -6,12 +6,6 @@ import numpy as np
 
 from baselines.common.base.errors import UserValueError
 from baselines.common.base.machine import array_bytes, check_memory
-from baselines.common.saving.states import (
-    DamagedState,
-    blank,
-    check_like,
-    set_generator,
-)
 from baselines.common.vec_env.vec_frame_stack import stack_frames
 
 SEGMENT_SIZE = 2048  # transitions in an immutable part of a checkpoint
@@ -233,41 +227,26 @@ class ReplayBuffer:
         return self._get_rows(first, first + self.segment_rows)
 
     def set_segment(self, number, arrays) -> None:
-        """Restores what ``get_segment`` returned; the state has to be set first.
-
-        Raises:
-            DamagedState: if ``get_segment`` cannot have returned this.
-        """
-        first = number * self.segment_rows
-        self._set_rows(first, first + self.segment_rows, arrays)
+        """Restores what ``get_segment`` returned; the state has to be set first."""
+        self._set_rows(arrays)
 
     @property
     def oldest_row(self) -> int:
         """The oldest row that is stored."""
         return max(0, self.count - self.num_rows + 1)
 
-    def _set_rows(self, first, stop, arrays):
+    def _set_rows(self, arrays):
         """Restores what ``_get_rows`` returned at the checkpoint or earlier."""
-        size = len(arrays["rows"])
-        begin = stop - size
-        rows = np.arange(begin, stop)
-        fields = {name: getattr(self, name) for name in self.fields}
-        expected = {k: blank((size, *x.shape[1:]), x.dtype) for k, x in fields.items()}
-        count = np.count_nonzero(arrays["truncated"])
-        last_frames = blank((count, *self.frames.shape[2:]), self.frames.dtype)
-        check_like(arrays, {**expected, "rows": rows, "last_frames": last_frames})
-        oldest = max(first, self.oldest_row)
-        if not (first <= begin <= oldest and (arrays["rows"] == rows).all()):
-            raise DamagedState(f"its rows are not those from {oldest} to {stop}")
+        rows = arrays["rows"]
         slots = rows % self.num_rows
+        # Older rows were overwritten after their segment was written.
+        stored = rows >= self.oldest_row
         where = zip(*np.nonzero(arrays["truncated"]))
         for (i, env), frame in zip(where, arrays["last_frames"], strict=True):
-            if rows[i] >= oldest:
+            if stored[i]:
                 self.last_frames[slots[i], env] = frame
-        # Older rows were overwritten after their segment was written.
-        stored = rows >= oldest
-        for name, field in fields.items():
-            field[slots[stored]] = arrays[name][stored]
+        for name in self.fields:
+            getattr(self, name)[slots[stored]] = arrays[name][stored]
 
     def _get_rows(self, first, stop):
         rows = np.arange(max(first, self.oldest_row), stop)
@@ -296,14 +275,8 @@ class ReplayBuffer:
         }
 
     def set_state(self, state) -> None:
-        """Restores what ``get_state`` returned; all segments have to be set afterwards.
-
-        Raises:
-            DamagedState: if ``get_state`` cannot have returned this.
-        """
-        check_like(state, {"count": 0, "generator": ..., "newest": ...})
+        """Restores what ``get_state`` returned; segments have to be set afterwards."""
         self.count = state["count"]
         self.last_frames = {}
-        set_generator(self.rng, state["generator"])
-        first = self.segments().stop * self.segment_rows
-        self._set_rows(first, self.count + 1, state["newest"])
+        self.rng.bit_generator.state = state["generator"]
+        self._set_rows(state["newest"])

@@ -9,11 +9,6 @@ from baselines.common import backend
 from baselines.common.base.machine import array_bytes, check_memory
 from baselines.common.base.timing import timed
 from baselines.common.data.episodes import ResultCollector
-from baselines.common.saving.states import (
-    check_batch,
-    check_like,
-    set_generator,
-)
 
 STEP_BYTES = 5000  # per step of a rollout, for the objects that its arrays are
 
@@ -164,13 +159,6 @@ class Runner:
         }
 
     def set_state(self, state) -> None:
-        space, num_envs = self.env.observation_space, self.env.num_envs
-        states = self.model.initial_state
-        if states is not None:
-            states = np.zeros((num_envs, *states.shape[1:]), states.dtype)
-        dones = np.zeros(num_envs, bool)
-        check_like(state, {"obs": ..., "states": states, "dones": dones, "env": ...})
-        check_batch(state["obs"], (num_envs, *space.shape), space.dtype, "obs")
         self.env.set_state(state["env"])
         self.obs = backend.to_device(state["obs"])
         self.states = state["states"]
@@ -213,4 +201,4 @@ class Shuffler:
         return self.rng.bit_generator.state
 
     def set_state(self, state) -> None:
-        set_generator(self.rng, state)
+        self.rng.bit_generator.state = state

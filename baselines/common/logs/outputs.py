@@ -34,7 +34,6 @@ from baselines.common.saving.files import (
     sync_file,
     synced_size,
 )
-from baselines.common.saving.states import check_like
 from baselines.common.saving.video import encode_gif
 
 NUM_BINS = 30  # of a histogram of real numbers
@@ -109,8 +108,7 @@ class CSVOutput:
         self.path = os.path.join(folder, "progress.csv")
         self.columns, self.rows = [], []
         if state is not None:
-            check_like(state, {"columns": ..., "rows": 0})
-            self.columns = state["columns"]
+            self.columns = list(state["columns"])
             self.rows = self._read_rows(state["rows"])
         self._rewrite()
 
@@ -170,7 +168,6 @@ class TensorBoardOutput:
         from tensorboardX import event_file_writer, summary
         from tensorboardX.proto import event_pb2
 
-        check_like(state or 0, 0)
         os.makedirs(os.path.join(folder, "tb"), exist_ok=True)
         self.summary, self.protocol = summary, event_pb2
         self.step = state or 0
@@ -230,7 +227,6 @@ class WandbOutput:
         # Imported only here, because it is optional and slow to import.
         import wandb
 
-        check_like(state or "", "")
         config = Path(folder, "config.json")
         try:
             self.run = wandb.init(

@@ -12,7 +12,6 @@ from baselines.common.base.errors import UserTypeError, shown
 from baselines.common.logs.outputs import find_output
 from baselines.common.saving.files import replace_file, writing
 from baselines.common.saving.log_folder import (
-    check_links,
     check_unused,
     lock_folder,
     remove_monitor_files,
@@ -86,7 +85,6 @@ class Logger:
         if self.claimed or not self.has_files:
             return
         try:
-            check_links(self.folder)
             (remove_run_files if overwrite else check_unused)(self.folder)
         except BaseException:
             self.unlock()
@@ -99,7 +97,6 @@ class Logger:
         Raises:
             UserFileError: if another run is writing to it.
         """
-        check_links(self.folder)
         self.lock()
 
     def begin_run(self, make_config, overwrite):

@@ -13,7 +13,6 @@ from baselines.common.base.errors import (
     UserTypeError,
     UserValueError,
     first_line,
-    shown,
 )
 from baselines.common.envs.spaces import (
     clip_actions,
@@ -23,9 +22,8 @@ from baselines.common.envs.spaces import (
     is_unscaled_image,
     space_to_json,
 )
-from baselines.common.saving.models import find_model, read_model
-from baselines.common.saving.states import blank, check_like, set_generator
-from baselines.common.saving.tensors import save_tensors, tensors_digest
+from baselines.common.saving.models import load_model, save_model
+from baselines.common.saving.states import check_like
 
 
 class Model:
@@ -176,14 +174,14 @@ class Model:
         }
 
     def set_state(self, state) -> None:
-        variables = {
-            k: blank(v.shape, v.dtype) for k, v in self.named_variables.items()
-        }
-        expected = {"variables": variables, "generator": ..., "metadata": ...}
-        check_like(state, expected)
+        check_like(state["variables"], self.named_variables, "its network")
+        self.assign(state["variables"])
+        self.rng.bit_generator.state = state["generator"]
+
+    def assign(self, values) -> None:
+        """Sets all variables to arrays, by name."""
         for name, variable in self.named_variables.items():
-            variable.assign(state["variables"][name])
-        set_generator(self.rng, state["generator"])
+            variable.assign(values[name])
 
     @property
     def description(self) -> dict:
@@ -212,9 +210,7 @@ class Model:
         With several MPI ranks, rank 0 writes it, as all have the same variables.
         """
         if mpi.rank == 0:
-            tensors = self.get_state()["variables"]
-            checksum = {"sha256": tensors_digest(tensors, self.metadata)}
-            save_tensors(path, tensors, self.metadata | checksum)
+            save_model(path, self.get_state()["variables"], self.metadata)
 
     def load(self, path, arguments=()) -> None:
         """Loads all variables from a file that ``save`` wrote.
@@ -230,40 +226,11 @@ class Model:
                 for other spaces, or with another network or other arguments. Nothing
                 has been changed then.
         """
-        path = find_model(path)
-        tensors, metadata = read_model(path)
-        for key, expected in self.description.items():
-            if metadata.get(key) != expected:
-                found = first_line(metadata.get(key))
-                raise UserValueError(
-                    f"{path} was saved with {key} {found:.200}, but this run has "
-                    f"{expected}"
-                )
-        stored = metadata.get("arguments")
-        stored = stored if isinstance(stored, dict) else {}
-        for name, value in dict(arguments).items():
-            if stored.get(name, value) != value:
-                raise UserValueError(
-                    f"{path} was saved with {name} {shown(stored[name])}, but this "
-                    f"run has {shown(value)}"
-                )
-        expected = {
-            name: f"{v.shape} {v.dtype}" for name, v in self.named_variables.items()
-        }
-        found = {name: f"{x.shape} {x.dtype}" for name, x in tensors.items()}
-        for name in sorted(expected.keys() | found.keys()):
-            if expected.get(name) != found.get(name):
-                raise UserValueError(
-                    f"{path} was saved with another network: its {first_line(name)} is "
-                    f"{found.get(name)}, expected {expected.get(name)}; the arguments "
-                    "that make the model have to be those that it was trained with"
-                )
-            if not np.isfinite(tensors[name]).all():
-                raise UserValueError(f"{path} is damaged: its {name} is not finite")
-        if metadata.get("sha256") != tensors_digest(tensors, metadata):
-            raise UserValueError(f"{path} is damaged: its checksum does not fit")
-        for name, variable in self.named_variables.items():
-            variable.assign(tensors[name])
+        tensors, metadata = load_model(
+            path, self.description, dict(arguments), self.named_variables
+        )
+        self.assign(tensors)
+        # Older files of this format do not say it.
         self.num_timesteps = metadata.get("num_timesteps", 0)
 
 

@@ -13,7 +13,6 @@ from baselines.common.data.episodes import result_of
 from baselines.common.envs import as_vec_env
 from baselines.common.envs.spaces import check_spaces
 from baselines.common.saving.log_folder import BEST_MODEL_FILE
-from baselines.common.saving.states import check_like, check_number
 from baselines.common.vec_env.vec_video_recorder import VecFilm
 
 SEED_OFFSET = 5000  # added to a run's seed for its evaluations
@@ -198,11 +197,6 @@ class Evaluation:
         }
 
     def set_state(self, state) -> None:
-        expected = {"best": ..., "mean": ..., "num_timesteps": 0, "env": ...}
-        check_like(state, expected)
-        for name in "best", "mean":
-            if state[name] is not None:
-                check_number(state[name], name)
         self.best, self.mean = state["best"], state["mean"]
         self.num_timesteps = state["num_timesteps"]
         if state["env"] is not None:

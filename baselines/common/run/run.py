@@ -243,7 +243,7 @@ class Run:
             mpi.wait()  # until rank 0 has removed the monitor files
             logger.log(f"{folder} has no checkpoint yet: starting from its beginning")
             return
-        self.num_timesteps, old_total = found
+        self.num_timesteps, old_total, damaged = found
         self.model.num_timesteps = self.num_timesteps
         config = read_config(folder)
         if self.arguments["seed"] not in (None, config["arguments"]["seed"]):
@@ -253,6 +253,8 @@ class Run:
             )
         stored, command = self.stored_arguments(), self.arguments.command
         logger.current.describe(lambda: add_start(config, stored, command))
+        if damaged:
+            logger.warn(f"{damaged}; resumed from the one before it")
         logger.log(f"resuming {folder} at {self.num_timesteps} of {total} agent steps")
         if self.is_last:
             name = "--num_timesteps" if self.arguments.command else "total_timesteps"

@@ -15,7 +15,6 @@ import json
 import os
 import re
 
-from baselines import logger
 from baselines.common.base import mpi
 from baselines.common.base.errors import (
     UserError,
@@ -25,20 +24,12 @@ from baselines.common.base.errors import (
 )
 from baselines.common.saving.files import (
     file_digest,
-    remove_file,
+    read_json,
     replace_file,
     writing,
 )
-from baselines.common.saving.json_values import is_regular, read_json
-from baselines.common.saving.log_folder import OWN_FILE, checkpoint_steps
-from baselines.common.saving.states import (
-    DamagedState,
-    VariableState,
-    check_like,
-    refusing_damage,
-)
+from baselines.common.saving.states import VariableState
 from baselines.common.saving.tensors import (
-    has_its_size,
     load_tensors,
     put_arrays,
     save_tensors,
@@ -46,13 +37,9 @@ from baselines.common.saving.tensors import (
 )
 
 FORMAT = 10
-METADATA = {
-    "description": ...,
-    "num_timesteps": 0,
-    "total_timesteps": 0,
-    "states": ...,
-}
 MAX_CHECKPOINTS = 2  # kept on disk: the newest, and one in case it is damaged
+# What checkpoints leave behind; a user may keep models under other names beside them.
+FILE = re.compile(r"(\w+-)?\d{12}\.((\d+\.)?safetensors(\.tmp)?|json\.tmp)")
 
 
 class Checkpoints:
@@ -135,17 +122,15 @@ class Checkpoints:
 
     def _remove_old(self):
         manifests = list_manifests(self.folder)
-        kept = list(filter(is_regular, manifests))[-MAX_CHECKPOINTS:]
         named = set()
-        for path in manifests:
-            if path not in kept:
-                remove_file(path)
-                continue
+        for path in manifests[-MAX_CHECKPOINTS:]:
             with contextlib.suppress(UserError):
                 named.update(*read_manifest(path).values())
+        for path in manifests[:-MAX_CHECKPOINTS]:
+            os.unlink(path)
         for file in os.listdir(self.folder):
-            if OWN_FILE.fullmatch(file) and file not in named:
-                remove_file(os.path.join(self.folder, file))
+            if FILE.fullmatch(file) and file not in named:
+                os.unlink(os.path.join(self.folder, file))
 
     def restore(self, run_folder, total_timesteps):
         """Restores every part from the newest undamaged checkpoint of a run.
@@ -155,95 +140,71 @@ class Checkpoints:
             total_timesteps: agent steps that the whole run is to have.
 
         Returns:
-            the checkpoint's ``num_timesteps`` and ``total_timesteps``; None for a run
-            that was killed before its first checkpoint.
+            the checkpoint's ``num_timesteps`` and ``total_timesteps``, and the error of
+            the one after it, if that is damaged; None for a run that was killed before
+            its first checkpoint.
 
         Raises:
             UserValueError: if all checkpoints are damaged, or the newest undamaged one
                 does not fit this run.
         """
-        manifests = list_manifests(os.path.join(run_folder, "checkpoints"))
-        if manifests:
-            check_ranks(run_folder, find_ranks(run_folder, manifests))
         damaged = None
-        for path in reversed(manifests):
-            problem = None
+        for path in reversed(list_manifests(os.path.join(run_folder, "checkpoints"))):
+            problem = manifest = None
             try:
-                states, metadata = load_checkpoint(path)
-                self._check_segments(path)
+                manifest = read_manifest(path)
+                if len(manifest["files"]) == mpi.size:
+                    check_files(path, manifest["files"], mpi.rank)
+                    check_files(path, manifest["segments"], mpi.rank)
             except UserError as error:
                 problem = error
             problems = [error for error in mpi.gather(problem) if error]
             if problems:
                 damaged = problems[0]
                 continue
-            self._check_description(path, metadata["description"])
-            done = metadata["num_timesteps"]
-            if done > total_timesteps:
-                raise UserValueError(
-                    f"cannot resume {run_folder}: {done} agent steps are done, more "
-                    f"than the {total_timesteps} asked for"
-                )
+            check_ranks(run_folder, len(manifest["files"]))
+            tensors, metadata = load_tensors(data_path(path))
+            self._check_fits(path, metadata, total_timesteps)
+            states = put_arrays(metadata["states"], tensors)
             for name in self.parts:
-                try:
-                    with refusing_damage():
-                        self._restore_part(name, path, states)
-                except DamagedState as error:
-                    raise UserValueError(
-                        f"the checkpoint {path} is damaged, or this run is not made as "
-                        f"that one was, such as its environment: its {name} cannot be "
-                        f"restored ({error})"
-                    ) from error
-            if damaged:
-                logger.warn(f"{damaged}; resumed from the one before it")
-            return done, metadata["total_timesteps"]
+                self._restore_part(name, path, states, manifest["segments"])
+            return metadata["num_timesteps"], metadata["total_timesteps"], damaged
         if damaged:
             raise damaged
         return None
 
-    def _restore_part(self, name, manifest_path, states):
-        """Restores one part, with its segments.
-
-        Raises:
-            DamagedState: if the manifest does not name exactly the segments needed.
-        """
-        if name not in states:
-            raise UserValueError(
-                f"cannot resume from {manifest_path}: it has no {name}"
-            )
-        self.parts[name].set_state(states[name])
-        if name not in self.segmented:
-            return
-        named = read_manifest(manifest_path)["segments"]
-        found = {file for file in named if segment_of(file) == (name, mpi.rank)}
-        needed = {
-            k: v for k, v in self._segment_files().items() if v[0] is self.parts[name]
-        }
-        if found != needed.keys():
-            raise DamagedState(f"segments: {sorted(found)}, expected {sorted(needed)}")
-        for file, (part, number) in needed.items():
-            path = os.path.join(os.path.dirname(manifest_path), file)
-            part.set_segment(number, load_tensors(path)[0])
-            self.written[file] = named[file]
-
-    def _check_segments(self, manifest_path):
-        """Raises UserValueError for a damaged segment, or an unknown part or rank."""
-        for file, digest in read_manifest(manifest_path)["segments"].items():
-            path = os.path.join(os.path.dirname(manifest_path), file)
-            part, rank = segment_of(file)
-            if part not in self.segmented or rank >= mpi.size:
-                raise damaged_checkpoint(manifest_path, f"it names {file!r:.100}")
-            if rank == mpi.rank:
-                check_intact(path, digest, manifest_path)
-
-    def _check_description(self, path, found):
+    def _check_fits(self, path, metadata, total_timesteps):
+        found, done = metadata["description"], metadata["num_timesteps"]
         for key, expected in self.description.items():
             if found.get(key) != expected:
                 value = found.get(key, "a function or another object")
                 raise UserValueError(
-                    f"cannot resume from {path}: its {key} is "
-                    f"{first_line(value):.200}, this run's is {expected}"
+                    f"cannot resume from {path}: its {key} is {value}, this run's is "
+                    f"{expected}"
                 )
+        if done > total_timesteps:
+            raise UserValueError(
+                f"cannot resume from {path}: {done} agent steps are done, more than "
+                f"the {total_timesteps} asked for"
+            )
+
+    def _restore_part(self, name, manifest_path, states, segments):
+        """Restores one part, with its segments."""
+        try:
+            self.parts[name].set_state(states[name])
+            for file, (part, number) in self._segment_files().items():
+                if part is self.parts[name]:
+                    path = os.path.join(os.path.dirname(manifest_path), file)
+                    self.written[file] = segments[file]
+                    part.set_segment(number, load_tensors(path)[0])
+        except UserError:
+            raise
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            raise UserValueError(
+                f"cannot resume from {manifest_path}: its {name} is of another run "
+                f"({first_line(error)}); the environment, its wrappers and the network "
+                "have to be the same"
+            ) from error
 
 
 def check_ranks(folder, ranks) -> None:
@@ -258,30 +219,13 @@ def check_ranks(folder, ranks) -> None:
         )
 
 
-def find_ranks(run_folder, manifests) -> int:
-    """Returns how many MPI ranks a run had.
-
-    Args:
-        run_folder: its log folder.
-        manifests: of its checkpoints, oldest first, in case config.json does not say.
-    """
-    with contextlib.suppress(UserError, KeyError, TypeError):
-        ranks = read_json(os.path.join(run_folder, "config.json"))["ranks"]
-        if type(ranks) is int:
-            return ranks
-    for path in reversed(manifests):
-        with contextlib.suppress(UserError):
-            return len(read_manifest(path)["files"])
-    return mpi.size
-
-
 def list_manifests(folder) -> list:
     """Returns the paths of all manifests, oldest first, damaged ones included."""
     names = os.listdir(folder) if os.path.isdir(folder) else []
     return [
         os.path.join(folder, name)
         for name in sorted(names)
-        if re.fullmatch(r"\d{12}\.json", name, re.ASCII)
+        if re.fullmatch(r"\d{12}\.json", name)
     ]
 
 
@@ -305,28 +249,29 @@ def read_manifest(path) -> dict:
     Raises:
         UserFileError, UserValueError: if the manifest is damaged.
     """
-    if not is_regular(path):
-        raise damaged_checkpoint(path, "it is not a regular file")
+    manifest = read_json(path)
     try:
-        manifest = read_json(path)
-        with refusing_damage():
-            check_like(manifest, {"files": ..., "segments": ...})
-            files, segments = manifest["files"], manifest["segments"]
-            if set(files) != {data_name(path, rank) for rank in range(len(files))}:
-                raise ValueError(f"its files are {sorted(files)!r:.100}")
-            for name, digest in [*files.items(), *segments.items()]:
-                if not re.fullmatch(r"[0-9a-f]{64}", digest):
-                    raise ValueError(f"the checksum of {name!r:.100}")
-            for name in segments:
-                segment_of(name)
-    except UserValueError as error:
-        raise damaged_checkpoint(path, error) from error
-    return manifest
+        files, segments = dict(manifest["files"]), dict(manifest["segments"])
+    except (LookupError, TypeError, ValueError):
+        raise UserValueError(f"{path} is damaged") from None
+    if files.keys() != {data_name(path, rank) for rank in range(len(files))}:
+        raise UserValueError(f"{path} is damaged")
+    return {"files": files, "segments": segments}
 
 
-def damaged_checkpoint(path, what) -> UserValueError:
-    """Returns the error for the damaged checkpoint of a manifest."""
-    return UserValueError(f"the checkpoint {path} is damaged: {what}")
+def check_files(manifest_path, digests, rank) -> None:
+    """Raises UserValueError unless the files of a checkpoint are those written.
+
+    Args:
+        manifest_path: path of its manifest.
+        digests: the checksums in it, by file name.
+        rank: whose files are checked.
+    """
+    for name, digest in digests.items():
+        if rank_of(name) == rank:
+            path = os.path.join(os.path.dirname(manifest_path), name)
+            if not os.path.isfile(path) or file_digest(path) != digest:
+                raise UserValueError(f"{path} is damaged or missing")
 
 
 def file_ending(rank) -> str:
@@ -334,64 +279,21 @@ def file_ending(rank) -> str:
     return f"{rank}.safetensors" if rank else "safetensors"
 
 
-def segment_of(name):
-    """Returns (part, rank) of a segment's file name; raises ValueError for others."""
-    pattern = r"(\w+)-\d{12,15}\.(?:([1-9]\d{0,8})\.)?safetensors"
-    match = re.fullmatch(pattern, name, re.ASCII)
-    if match is None:
-        raise ValueError(f"the name {name!r:.100}")
-    return match[1], int(match[2] or 0)
+def rank_of(name) -> int:
+    """Returns the MPI rank that a file of a checkpoint belongs to, by its name."""
+    match = re.search(r"\.(\d+)\.safetensors$", name)
+    return int(match[1]) if match else 0
 
 
 def data_name(manifest_path, rank) -> str:
     """Returns the name of a rank's file in the checkpoint of a manifest."""
-    stem = os.path.basename(manifest_path).removesuffix("json")
-    return f"{stem}{file_ending(rank)}"
+    return os.path.basename(manifest_path).removesuffix("json") + file_ending(rank)
 
 
 def data_path(manifest_path) -> str:
-    """Returns the path of this rank's data in the checkpoint of a manifest."""
+    """Returns the path of this rank's file in the checkpoint of a manifest."""
     folder = os.path.dirname(manifest_path)
     return os.path.join(folder, data_name(manifest_path, mpi.rank))
-
-
-def load_checkpoint(path):
-    """Reads the checkpoint of a manifest.
-
-    Returns:
-        (states, metadata) of this rank's data file.
-
-    Raises:
-        UserFileError, UserValueError: if it is damaged.
-    """
-    files = read_manifest(path)["files"]
-    if len(files) != mpi.size:
-        raise damaged_checkpoint(path, f"it has files of {len(files)} MPI rank(s)")
-    data = data_path(path)
-    check_intact(data, files[os.path.basename(data)], path)
-    try:
-        tensors, metadata = load_tensors(data)
-        with refusing_damage():
-            check_like(metadata, METADATA)
-            if metadata["num_timesteps"] != checkpoint_steps(path):
-                raise ValueError(f"it has {metadata['num_timesteps']} agent steps")
-            states = put_arrays(metadata["states"], tensors)
-            if not isinstance(states, dict) or not isinstance(
-                metadata["description"], dict
-            ):
-                raise TypeError("it has no states or no description by name")
-    except UserValueError as error:
-        raise damaged_checkpoint(path, error) from error
-    return states, metadata
-
-
-def check_intact(path, digest, manifest_path) -> None:
-    """Raises UserValueError unless there is a file with that checksum."""
-    # The size first: reading a sparse file of terabytes could take hours.
-    sized = is_regular(path) and has_its_size(path)
-    if not sized or file_digest(path) != digest:
-        what = f"{os.path.basename(path)} is missing, or has another checksum"
-        raise damaged_checkpoint(manifest_path, what)
 
 
 def find_run_folder(folder) -> str:

@@ -11,7 +11,7 @@ from importlib import metadata
 import baselines
 from baselines.common.base import machine, mpi
 from baselines.common.base.errors import UserFileError, UserValueError
-from baselines.common.saving.json_values import read_json
+from baselines.common.saving.files import read_json
 
 FORMAT = 7
 VERSIONS_OF = (

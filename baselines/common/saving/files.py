@@ -1,15 +1,18 @@
 """Files that survive a kill: replaced atomically, or truncated and continued."""
 
 import contextlib
-import errno
 import hashlib
+import json
 import os
 import tempfile
 
-from baselines.common.base.errors import UserError, UserFileError, WriteError
-from baselines.common.saving.states import check_like
-
-LONGEST_NAME = 64 * "x"  # at least as long as any file name in a run's folders
+from baselines.common.base.errors import (
+    UserError,
+    UserFileError,
+    UserValueError,
+    WriteError,
+    first_line,
+)
 
 
 @contextlib.contextmanager
@@ -37,13 +40,8 @@ def replace_file(path, data) -> None:
     temporary = f"{path}.tmp"
     with writing(path):
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        for place in path, temporary:
-            if is_folder(place):
-                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), place)
-        remove_file(temporary)
         try:
-            # Only a new file: a link would be followed, a pipe would wait for a reader.
-            with open(temporary, "xb") as stream:
+            with open(temporary, "wb") as stream:
                 stream.write(data)
                 stream.flush()
                 os.fsync(stream.fileno())
@@ -53,17 +51,6 @@ def replace_file(path, data) -> None:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
             raise
-
-
-def is_folder(path) -> bool:
-    """Whether ``path`` is a folder, and not a link to one."""
-    return os.path.isdir(path) and not os.path.islink(path)
-
-
-def remove_file(path) -> None:
-    """Removes whatever is at ``path``, unless it is a folder."""
-    if os.path.lexists(path) and not is_folder(path):
-        os.unlink(path)
 
 
 def sync_folder(path) -> None:
@@ -83,12 +70,10 @@ def open_text(path, size=None):
     Raises:
         UserFileError: if the file to truncate is missing or shorter.
         WriteError: if it cannot be written.
-        DamagedState: if ``size`` is not a number of bytes.
     """
     if size is None:
         with writing(path):
             return open(path, "w", newline="", encoding="utf-8")
-    check_like(size, 0, "the size of a file")
     if not os.path.isfile(path) or os.path.getsize(path) < size:
         raise UserFileError(
             f"cannot resume: {path} is missing or shorter than at the checkpoint"
@@ -118,25 +103,21 @@ def synced_size(file) -> int:
     return os.fstat(file.fileno()).st_size
 
 
-def check_writable(folder, name=None) -> None:
+def check_writable(folder, name="") -> None:
     """Raises UserFileError if a file cannot be made in a folder, which may be new.
 
     Args:
         folder: its path.
-        name: of the file; None for any file that a run writes.
+        name: of the file, for the message.
     """
-    path = folder if name is None else os.path.join(folder, name)
+    existing = folder
+    while not os.path.lexists(existing):
+        existing = os.path.dirname(existing)
     try:
-        path.encode()  # because it will be printed
-        with contextlib.suppress(FileNotFoundError):  # Is it too long?
-            os.lstat(f"{os.path.join(folder, name or LONGEST_NAME)}.tmp")
-        existing = folder
-        while not os.path.lexists(existing):
-            existing = os.path.dirname(existing)
         tempfile.TemporaryFile(dir=existing).close()
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise UserFileError(f"cannot write to {path}: {reason}") from None
+    except OSError as error:
+        path = os.path.join(folder, name) if name else folder
+        raise UserFileError(f"cannot write to {path}: {error.strerror}") from None
 
 
 def check_output_file(path) -> None:
@@ -145,6 +126,22 @@ def check_output_file(path) -> None:
     if not os.path.isdir(folder):
         raise UserFileError(f"cannot write {path}: there is no folder {folder}")
     check_writable(*os.path.split(os.path.abspath(path)))
+
+
+def read_json(path):
+    """Returns the values of a JSON file.
+
+    Raises:
+        UserFileError: if it cannot be read.
+        UserValueError: if it is not JSON.
+    """
+    try:
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)
+    except OSError as error:
+        raise UserFileError(f"cannot read {path}: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        raise UserValueError(f"{path} is damaged ({first_line(error)})") from None
 
 
 def file_digest(path) -> str:

@@ -1,21 +1,17 @@
 """Log folders: whether one has a run in it, and whether a run is writing to it."""
 
-import contextlib
 import fcntl
 import os
-import re
 import shlex
-import time
-from fnmatch import fnmatch
 from glob import escape, glob
 
 from baselines.common.base.errors import UserError, UserFileError, UserValueError
-from baselines.common.saving.files import check_writable, writing
-from baselines.common.saving.json_values import read_json
+from baselines.common.saving.files import check_writable, read_json, writing
 
 # The model at the end of a run, and the best one in its evaluations.
 MODEL_FILE = "model.safetensors"
 BEST_MODEL_FILE = "best_model.safetensors"
+REPORT_FILE = "report.html"
 SAVED_FILES = (
     MODEL_FILE,
     BEST_MODEL_FILE,
@@ -23,22 +19,14 @@ SAVED_FILES = (
     "checkpoints/*.safetensors",
 )
 MONITOR_FILES = "monitor.csv", "*.monitor.csv"
-LOG_FILES = (
-    "progress.csv",
-    "progress.json",
-    "log.txt",
-    *MONITOR_FILES,
-    "tb/events.out.*",
-)
+ROW_FILES = "progress.csv", "progress.json", "log.txt", "tb/events.out.*"
+LOG_FILES = *ROW_FILES, *MONITOR_FILES
+# What shows that a folder has a run. An environment may have begun its monitor files
+# before ``learn()`` is called.
+MARKS = "config.json", *ROW_FILES, *SAVED_FILES
 # What a run writes; other files in the folder are not its own. (Each run of Weights &
 # Biases has its own folder in wandb, and may not have been uploaded yet.)
-RUN_FILES = ("config.json", *LOG_FILES, *SAVED_FILES, "videos/video*.mp4")
-FOLDERS = "checkpoints", "tb", "videos", "wandb"
-# What checkpoints leave behind; a user may keep models under other names beside them.
-OWN_FILE = re.compile(
-    r"(\w+-)?\d{12,15}\.((\d+\.)?safetensors(\.tmp)?|json\.tmp)", re.ASCII
-)
-LOCK_SECONDS = 1  # in which a process that only checks a lock has released it
+RUN_FILES = *MARKS, *MONITOR_FILES, "videos/video*.mp4"
 
 
 def find_run_files(folder, names=RUN_FILES) -> list:
@@ -57,49 +45,39 @@ def checkpoint_steps(path) -> int:
     return int(os.path.basename(path)[:12])
 
 
-def find_earlier_files(folder) -> list:
-    """Returns a run's files, except monitor files of environments that are open.
-
-    An environment may have begun its monitor file before ``learn()`` is called.
-    """
-    begun = {*filter(is_held, find_run_files(folder, MONITOR_FILES))}
-    return [path for path in find_run_files(folder) if path not in begun]
-
-
-def is_held(path) -> bool:
-    """Whether an environment is still writing to a monitor file, see ``hold``."""
-    lock = try_lock(path, fcntl.LOCK_EX)
-    if lock is None:  # Without locks, only a folder without a run can have such files.
-        return not os.path.exists(os.path.join(os.path.dirname(path), "config.json"))
-    if lock is False:
-        return True
-    os.close(lock)
-    return False
-
-
-def hold(file) -> None:
-    """Locks an open file, so that it is not mistaken for one of an earlier run."""
-    with contextlib.suppress(OSError):  # such as where there are no locks
-        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-
-
 def remove_run_files(folder) -> None:
     """Removes the files of an earlier run.
 
     Raises:
         UserFileError: if there is a ``config.json`` that our logger did not write.
     """
-    check_config(folder)
-    remove(find_earlier_files(folder))
+    path = os.path.join(os.path.expanduser(folder), "config.json")
+    if os.path.isfile(path) and not is_config(path):
+        raise UserFileError(
+            f"{path} is not of a run here, so nothing in {folder} is replaced: give "
+            "another folder, or remove the file"
+        )
+    remove(find_run_files(folder))
+
+
+def remove_monitor_files(folder) -> None:
+    """Removes what a run that starts again from the beginning would not replace."""
+    remove(find_run_files(folder, [*MONITOR_FILES, "tb/events.out.*"]))
+
+
+def remove(paths) -> None:
+    for path in paths:
+        with writing(path):
+            os.unlink(path)
 
 
 def is_config(path) -> bool:
     """Whether a ``config.json`` is one that our logger wrote, and not damaged."""
     try:
-        found = read_json(path)
+        config = read_json(path)
     except UserError:
         return False
-    return isinstance(found, dict) and "log_formats" in found
+    return isinstance(config, dict) and "log_formats" in config
 
 
 def check_may_overwrite(folder, load_path) -> None:
@@ -120,79 +98,32 @@ def check_may_overwrite(folder, load_path) -> None:
         )
 
 
-def remove_monitor_files(folder) -> None:
-    """Removes what a run that starts again from the beginning would not replace."""
-    remove(find_run_files(folder, [*MONITOR_FILES, "tb/events.out.*"]))
-
-
-def check_config(folder) -> None:
-    """Raises UserFileError for the ``config.json`` of another library."""
-    path = os.path.join(os.path.expanduser(folder), "config.json")
-    if os.path.isfile(path) and not is_config(path):
-        raise UserFileError(
-            f"{path} is not of a run here, so nothing in {folder} is replaced: give "
-            "another folder, or remove the file"
-        )
-
-
-def is_log_file(folder, path) -> bool:
-    """Whether ``path`` is where a run in that folder writes its config or log."""
-    name = os.path.relpath(path, os.path.abspath(os.path.expanduser(folder)))
-    return any(fnmatch(name, pattern) for pattern in ("config.json", *LOG_FILES))
-
-
-def check_save_path(path, folder=None) -> None:
-    """Raises a UserError unless a model can be saved to a path.
-
-    Args:
-        path: the value of ``--save_path``.
-        folder: of the run's log, whose files it must not replace; None for no log.
-    """
+def check_save_path(path) -> None:
+    """Raises a UserError unless a model can be saved to a path, that of --save_path."""
     place = os.path.abspath(os.path.expanduser(path))
     if os.path.isdir(place) or path.endswith("/"):
         raise UserValueError(f"--save_path has to name a file; {place} is a folder")
-    if folder is not None and is_log_file(folder, place):
-        raise UserValueError(
-            f"--save_path is {path}, which the log has for itself; give another path"
-        )
     check_writable(*os.path.split(place))
-
-
-def remove(paths) -> None:
-    for path in paths:
-        with writing(path):
-            os.unlink(path)
-
-
-def check_links(folder) -> None:
-    """Raises UserFileError if a run's files or folders are links to other places."""
-    folder = os.path.expanduser(folder)
-    places = [os.path.join(folder, name) for name in FOLDERS]
-    files = find_run_files(folder)
-    for path in [*places, *files, *(f"{file}.tmp" for file in files)]:
-        if os.path.islink(path):
-            raise UserFileError(
-                f"cannot write to {folder}: {path} is a link to another place"
-            )
 
 
 def check_unused(folder) -> None:
     """Raises UserFileError if there are files of an earlier run in a folder."""
     folder = os.path.expanduser(folder)
-    if files := find_earlier_files(folder):
-        named = ", ".join(os.path.relpath(path, folder) for path in files[:2])
-        path = os.path.join(folder, "config.json")
-        resume = ""  # It may be another program's.
-        if is_config(path):
-            call = shlex.quote(f"--resume={folder}")
-            if read_json(path).get("command") is None:  # It was started from Python.
-                call = f"learn(..., resume={folder!r})"
-            resume = f"continue it with {call}, "
-        raise UserFileError(
-            f"{folder} has a run already ({named}{', ...' if files[2:] else ''}): "
-            f"{resume}replace it with --overwrite (in Python, learn(overwrite=True), "
-            "before anything is logged), or give another folder"
-        )
+    files = [os.path.relpath(path, folder) for path in find_run_files(folder, MARKS)]
+    if not files:
+        return
+    path = os.path.join(folder, "config.json")
+    resume = ""  # It may be another program's.
+    if is_config(path):
+        call = shlex.quote(f"--resume={folder}")
+        if read_json(path).get("command") is None:  # It was started from Python.
+            call = f"learn(..., resume={folder!r})"
+        resume = f"continue it with {call}, "
+    raise UserFileError(
+        f"{folder} has a run already ({', '.join(files[:2])}): {resume}replace it with "
+        "--overwrite (in Python, learn(overwrite=True), before anything is logged), or "
+        "give another folder"
+    )
 
 
 def check_no_run(folder) -> None:
@@ -218,36 +149,39 @@ def lock_folder(folder) -> int | None:
     Raises:
         UserFileError: if another process has locked it.
     """
-    deadline = time.monotonic() + LOCK_SECONDS
-    while (lock := try_lock(folder, fcntl.LOCK_EX)) is False:
-        if time.monotonic() > deadline:
-            raise UserFileError(
-                f"another run is writing to {folder}: wait until it has ended, or give "
-                "another folder"
-            )
-        time.sleep(0.05)
-    return lock
+    try:
+        return try_lock(folder, fcntl.LOCK_EX)
+    except BlockingIOError:
+        raise UserFileError(
+            f"another run is writing to {folder}: wait until it has ended, or give "
+            "another folder"
+        ) from None
 
 
 def is_locked(folder) -> bool:
     """Whether a run is writing to a folder."""
-    lock = try_lock(folder, fcntl.LOCK_SH)
-    if lock is False:
+    try:
+        lock = try_lock(folder, fcntl.LOCK_SH)
+    except BlockingIOError:
         return True
     if lock is not None:
         os.close(lock)
     return False
 
 
-def try_lock(path, kind):
-    """Returns a file descriptor; False if others hold a lock, None without locks."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # A pipe would wait.
-    except OSError:
-        return None
+def try_lock(folder, kind):
+    """Returns a file descriptor to close, None where there are no locks.
+
+    Raises:
+        BlockingIOError: if another process holds a lock.
+    """
+    descriptor = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
-    except OSError as error:  # such as on some network file systems
+    except BlockingIOError:
         os.close(descriptor)
-        return False if isinstance(error, BlockingIOError) else None
+        raise
+    except OSError:  # such as on some network file systems
+        os.close(descriptor)
+        return None
     return descriptor

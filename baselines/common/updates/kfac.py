@@ -12,12 +12,7 @@ from keras import ops
 from baselines.common import backend
 from baselines.common.base.errors import DivergedError, UserTypeError
 from baselines.common.base.timing import timed
-from baselines.common.saving.states import (
-    VariableState,
-    blank,
-    check_like,
-    set_generator,
-)
+from baselines.common.saving.states import VariableState
 from baselines.common.updates.kronecker_factors import decompose, find_blocks, observed
 from baselines.common.updates.update import check_finite
 
@@ -209,13 +204,7 @@ class KFAC:
         }
 
     def set_state(self, state) -> None:
-        expected = dict.fromkeys(("generator", "variables", "decomposition"), ...)
-        check_like(state, {"count": 0, **expected})
-        result = None
-        if state["count"] >= COLD_UPDATES:
-            result = [blank(v.shape, v.dtype) for v in self._eigen()]
-        check_like(state["decomposition"], result)
         self.state.set_state(state["variables"])
-        set_generator(self.rng, state["generator"])
+        self.rng.bit_generator.state = state["generator"]
         self.count = state["count"]
         self.decomposition = self.thread.submit(lambda: state["decomposition"])

@@ -12,12 +12,12 @@ from baselines.common.envs.recorder import (
     set_env_state,
     with_recorder,
 )
+from baselines.common.saving.states import check_like
 from baselines.common.vec_env.vec_env import (
     VecEnv,
     check_actions,
     check_env_fns,
     check_equal_spaces,
-    check_state,
     lost_info,
     make_state,
     step_and_reset,
@@ -130,8 +130,8 @@ class DummyVecEnv(VecEnv):
         return make_state(states, self._obs, last_obs, lost)
 
     def set_state(self, state):
-        check_state(state, self._obs)
-        for env, env_state in zip(self.envs, state["envs"]):
+        check_like(state["obs"], self._obs, "observations")
+        for env, env_state in zip(self.envs, state["envs"], strict=True):
             set_env_state(env, env_state)
         self._obs[:] = state["obs"]
         lost = np.flatnonzero(state["lost"])

@@ -12,13 +12,13 @@ from baselines import logger
 from baselines.common.base import mpi
 from baselines.common.base.errors import UserValueError, WorkerDied, WorkerError
 from baselines.common.base.signals import stop, stop_number
+from baselines.common.saving.states import check_like
 from baselines.common.vec_env.shared_memory import allocate, shared_memory_folder
 from baselines.common.vec_env.vec_env import (
     VecEnv,
     check_actions,
     check_env_fns,
     check_equal_spaces,
-    check_state,
     lost_info,
     make_state,
 )
@@ -167,7 +167,7 @@ class SubprocVecEnv(VecEnv):
         return make_state(states, self._obs, self._last_obs, lost)
 
     def set_state(self, state):
-        check_state(state, self._obs)
+        check_like(state["obs"], self._obs, "observations")
         self._send({w: ("set_state", state["envs"][w.part]) for w in self._workers})
         self._receive()
         self._obs[:], self._last_obs[:] = state["obs"], state["last_obs"]

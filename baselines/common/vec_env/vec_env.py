@@ -6,7 +6,6 @@ from collections.abc import Iterable
 import numpy as np
 
 from baselines.common.base.errors import DivergedError, UserTypeError, UserValueError
-from baselines.common.saving.states import check_like
 
 
 class VecEnv(ABC):
@@ -244,18 +243,6 @@ def make_state(envs, obs, last_obs, lost) -> dict:
     """
     obs, last_obs = np.array(obs), np.array(last_obs)
     return {"envs": envs, "obs": obs, "last_obs": last_obs, "lost": lost}
-
-
-def check_state(state, obs) -> None:
-    """Raises DamagedState unless ``make_state`` returns such a state.
-
-    Args:
-        state: the state to check.
-        obs: observations like those in it.
-    """
-    num_envs = len(obs)
-    example = make_state([...] * num_envs, obs, obs, np.zeros(num_envs, bool))
-    check_like(state, example, "the environments' state")
 
 
 def tile_images(images) -> np.ndarray:

@@ -5,7 +5,6 @@ import os
 
 from baselines.common.base.errors import UserValueError
 from baselines.common.saving.files import writing
-from baselines.common.saving.states import check_like
 from baselines.common.saving.video import Video, check_packages, check_video, shrink
 from baselines.common.vec_env.vec_env import VecEnvWrapper, tile_images
 
@@ -96,7 +95,6 @@ class VecVideoRecorder(VecEnvWrapper):
         return {"venv": self.venv.get_state(), "num_steps": self.num_steps}
 
     def set_state(self, state) -> None:
-        check_like(state, {"venv": ..., "num_steps": 0})
         self.venv.set_state(state["venv"])
         self.num_steps = state["num_steps"]
 

@@ -47,7 +47,6 @@ from baselines.common.envs.recorder import (
     stateful_wrappers,
     with_recorder,
 )
-from baselines.common.saving.states import refusing_damage
 from baselines.common.vec_env.vec_env import step_and_reset
 
 PR_SET_PDEATHSIG = 1  # of prctl(2)
@@ -108,9 +107,8 @@ class Worker:
         return [get_env_state(env) for _, env in self.each()]
 
     def set_state(self, states):
-        with refusing_damage():
-            for (_, env), state in zip(self.each(), states, strict=True):
-                set_env_state(env, state)
+        for (_, env), state in zip(self.each(), states, strict=True):
+            set_env_state(env, state)
 
     def take_over(self):
         """Replaces a worker that died: continues its monitor files and resets."""

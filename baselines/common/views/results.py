@@ -15,7 +15,7 @@ from baselines.bench.monitor import PACKED
 from baselines.common.base.errors import UserFileError, UserValueError
 from baselines.common.base.lazy import import_extra
 from baselines.common.base.tables import read_table
-from baselines.common.saving.json_values import read_json
+from baselines.common.saving.files import read_json
 
 COLORS = (  # six of Okabe and Ito, and two more
     *("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"),
