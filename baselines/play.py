@@ -15,6 +15,7 @@ from baselines.common.base import mpi
 from baselines.common.base.errors import UserValueError
 from baselines.common.run.evaluation import play_steps
 from baselines.common.run.loading import find_env, load_given
+from baselines.common.saving.files import check_writable
 from baselines.common.saving.video import Video, check_video
 from baselines.common.vec_env.vec_env import VecEnvWrapper
 
@@ -45,6 +46,7 @@ def play_run(
         check_can_play(trained_env.env_type)
     else:
         check_video(video)
+        check_writable(*os.path.split(os.path.abspath(os.path.expanduser(video))))
     code = dict(alg=alg, network=network, values=values, **parts)
     model = load_given(path, **code, seed=seed, precision=precision)
     render_mode = "human" if video is None else "rgb_array"

@@ -11,18 +11,10 @@ import time
 import gymnasium as gym
 import numpy as np
 
-from baselines import logger
 from baselines.common.base.errors import UserFileError, UserValueError
 from baselines.common.base.tables import parse_table, read_text
-from baselines.common.saving.files import (
-    flush,
-    open_text,
-    synced_size,
-    tolerating,
-    writing,
-)
-from baselines.common.saving.log_folder import check_no_run, hold
-from baselines.common.saving.states import check_like
+from baselines.common.saving.files import open_text, synced_size, writing
+from baselines.common.saving.log_folder import check_no_run
 
 PACKED = "games.csv.gz"  # the episodes of all environments
 
@@ -33,8 +25,7 @@ class Monitor(gym.Wrapper):
     The result is put in ``info["episode"]`` of the last step and, if a file name is
     given, appended to ``<filename>.monitor.csv``. The format is that of OpenAI
     Baselines, which many tools read: a comment line of JSON, the header ``r,l,t``, and
-    one row per episode. If the file can no longer be written, recording goes on without
-    it, and from then on results have an entry ``lost``, a sentence that says why.
+    one row per episode.
 
     Args:
         env: the environment; rewards are recorded as it returns them.
@@ -47,23 +38,23 @@ class Monitor(gym.Wrapper):
         info_keywords: keys of the last step's info to record as well.
 
     Raises:
-        UserFileError: from ``reset``, if the file cannot be created.
+        UserFileError: if the file cannot be written.
         RuntimeError: from ``step`` after the end of an episode, and from ``reset``
             during an episode if ``allow_early_resets`` is false.
     """
 
     EXT = "monitor.csv"
-    begins_files = True  # whether a reset creates the file
+    records = True  # whether resets create files, and ends of episodes write rows
 
     @staticmethod
     @contextlib.contextmanager
     def without_files():
-        """Lets resets create no files inside a ``with`` block."""
-        before, Monitor.begins_files = Monitor.begins_files, False
+        """Lets Monitors write nothing, and allow any reset, inside a ``with`` block."""
+        before, Monitor.records = Monitor.records, False
         try:
             yield
         finally:
-            Monitor.begins_files = before
+            Monitor.records = before
 
     def __init__(self, env, filename=None, allow_early_resets=True, info_keywords=()):
         super().__init__(env)
@@ -71,7 +62,6 @@ class Monitor(gym.Wrapper):
         self.info_keywords = info_keywords
         self.t_start = time.time()
         self.writer = None
-        self.records = True  # except in a replay, see Recorder
         if filename is not None:
             env_id = env.spec.id if env.spec else None
             header = {"t_start": self.t_start, "env_id": env_id}
@@ -82,7 +72,7 @@ class Monitor(gym.Wrapper):
 
     def reset(self, **kwargs):
         begun = self.episode_length > 0 and not self.needs_reset
-        if begun and not self.allow_early_resets and self.records:
+        if begun and not self.allow_early_resets and Monitor.records:
             raise RuntimeError(
                 "reset() before the end of an episode, which this Monitor does not "
                 "allow; make it without allow_early_resets=False if that is intended"
@@ -94,7 +84,7 @@ class Monitor(gym.Wrapper):
         return obs, info
 
     def _begin_file(self):
-        if self.writer and self.records and Monitor.begins_files:
+        if self.writer and Monitor.records:
             self.writer.open()
 
     def step(self, action):
@@ -111,7 +101,7 @@ class Monitor(gym.Wrapper):
             result |= {key: info[key] for key in self.info_keywords}
             self.needs_reset = True
             info = {**info, "episode": result}
-            if self.writer and self.records:
+            if self.writer and Monitor.records:
                 self.writer.write_row(result)
         return obs, reward, terminated, truncated, info
 
@@ -130,8 +120,6 @@ class Monitor(gym.Wrapper):
 
         ``t`` does not count the time between the two processes.
         """
-        expected = {"seconds": 0.0, "return": 0.0, "length": 0, "needs_reset": False}
-        check_like(state, {**expected, "file": ...})
         self.t_start = time.time() - state["seconds"]
         self.episode_return = state["return"]
         self.episode_length = state["length"]
@@ -161,90 +149,75 @@ def episode_result(episode_return, length, t_start) -> dict:
 
 
 class ResultsWriter:
-    """Writes a ``monitor.csv`` file for one environment or for a VecEnv.
-
-    Attributes:
-        lost: a sentence that says why the file is no longer written; None if it is.
-    """
+    """Writes a ``monitor.csv`` file for one environment or for a VecEnv."""
 
     def __init__(self, filename, header, extra_keys=()):
-        filename = os.path.expanduser(os.fspath(filename))
-        # The logger's folder may not exist yet.
-        if os.path.isdir(filename) or filename == logger.get_dir():
-            filename = os.path.join(filename, Monitor.EXT)
-        elif not filename.endswith(Monitor.EXT):
-            filename = f"{filename}.{Monitor.EXT}"
-        self.filename = os.path.abspath(filename)
+        # Now, as the current folder may change.
+        self.filename = os.path.abspath(os.path.expanduser(os.fspath(filename)))
         self.header = header
         self.keys = ("r", "l", "t", *extra_keys)
-        self.file = self.lost = None
-        self.size = None  # at the last get_state(); None if there is no file
+        self.file = None
         self.continues = False  # whether an earlier process began the file
 
+    def find_path(self) -> str:
+        """Returns the path of the file: in ``filename``, if that is a folder."""
+        if os.path.isdir(self.filename):
+            return os.path.join(self.filename, Monitor.EXT)
+        if self.filename.endswith(Monitor.EXT):
+            return self.filename
+        return f"{self.filename}.{Monitor.EXT}"
+
     def open(self):
-        """Creates the file and its folders, unless it is already open or lost.
+        """Creates the file and its folders, unless it is already open.
 
         Raises:
             UserFileError: if the file exists and belongs to a run, or cannot be made.
         """
-        if self.file or self.lost:
+        if self.file:
             return
-        if os.path.exists(self.filename) and not self.continues:
-            check_no_run(os.path.dirname(self.filename))
-        with writing(self.filename):
-            os.makedirs(os.path.dirname(self.filename), exist_ok=True)
-            self.file = open_text(self.filename)
-            hold(self.file)
+        path = self.find_path()
+        if os.path.exists(path) and not self.continues:
+            check_no_run(os.path.dirname(path))
+        with writing(path):
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            self._use(open_text(path))
             # The blank at the end of the first line is part of the format.
             self.file.write(f"# {json.dumps(self.header)} \n")
-            self.csv = csv.DictWriter(self.file, self.keys)
             self.csv.writeheader()
             self.file.flush()
 
+    def _use(self, file):
+        self.file, self.csv = file, csv.DictWriter(file, self.keys)
+
+    def _check_removed(self):
+        """Closes a file that a run with ``overwrite`` has removed."""
+        if self.file and not os.path.exists(self.file.name):
+            self.close()
+
     def write_row(self, row):
-        """Writes the result of an episode, or adds ``lost`` to it if that fails.
-
-        Raises:
-            FullDiskError: if there is no space left.
-        """
+        """Writes the result of an episode; raises UserFileError if that fails."""
+        self._check_removed()
         self.open()
-        if not self.lost:
-            with tolerating(self.filename, self._lose):
-                self.csv.writerow(row)
-                flush(self.file)
-        if self.lost:
-            row["lost"] = self.lost
-
-    def _lose(self, error):
-        self.lost = str(error)
-        if isinstance(error, FileNotFoundError):
-            self.size = None
-        self.close()
+        with writing(self.file.name):
+            self.csv.writerow(row)
+            self.file.flush()
 
     def get_state(self) -> dict:
-        if not self.lost:
-            with tolerating(self.filename, self._lose):
-                self.size = synced_size(self.file)
-        return {"header": self.header, "size": self.size}
+        """Returns the header and the size of the file, None if there is no file."""
+        self._check_removed()
+        size = synced_size(self.file) if self.file else None
+        return {"header": self.header, "size": size}
 
     def set_state(self, state) -> None:
         """Opens the file of an earlier process, truncated to its size at that time.
 
-        A file that was lost and no longer exists is created again.
-
         Raises:
             UserFileError: if the file is missing or shorter than that.
         """
-        check_like(state, {"header": ..., "size": ...}, "file")
-        self.lost, self.continues = None, True
-        self.header, self.size = state["header"], state["size"]
-        if self.size is None:
-            self.close()
-            self.open()
-            return
-        self.file = open_text(self.filename, self.size)
-        hold(self.file)
-        self.csv = csv.DictWriter(self.file, self.keys)
+        self.close()
+        self.continues, self.header = True, state["header"]
+        if state["size"] is not None:
+            self._use(open_text(self.find_path(), state["size"]))
 
     def take_over(self):
         """Opens the file of a process that died, and drops an incomplete last row.
@@ -255,12 +228,12 @@ class ResultsWriter:
         """
         self.continues = True
         try:
-            with open(self.filename, "rb") as file:
+            with open(self.find_path(), "rb") as file:
                 text = file.read()
             header = json.loads(text.partition(b"\n")[0][1:])
             size = text.rindex(b"\n") + 1
             last_row = text[:size].splitlines()[-1].split(b",")
-            t_start = os.path.getmtime(self.filename) - float(last_row[2])
+            t_start = os.path.getmtime(self.find_path()) - float(last_row[2])
         except (OSError, ValueError, IndexError):
             return None
         self.set_state({"header": header, "size": size})
@@ -268,9 +241,7 @@ class ResultsWriter:
 
     def close(self):
         if self.file:
-            # What cannot be written has been reported before.
-            with contextlib.suppress(OSError):
-                self.file.close()
+            self.file.close()
             self.file = None
 
 

@@ -6,7 +6,6 @@ import numpy as np
 
 from baselines import logger
 from baselines.common.base.errors import UserValueError
-from baselines.common.envs.checked import to_number
 from baselines.common.saving.states import DamagedState, check_like, check_number
 
 
@@ -16,8 +15,8 @@ def result_of(info) -> dict:
     It includes ``success``, 0 or 1, if the info reports it.
     """
     # In gymnasium-robotics, robots report the first and mazes the second.
-    success = to_number(info.get("is_success", info.get("success")))
-    known = {"success": success} if success in (0.0, 1.0) else {}
+    success = info.get("is_success", info.get("success"))
+    known = {"success": float(success)} if success in (0, 1) else {}
     return info["episode"] | known
 
 
@@ -58,9 +57,6 @@ class EpisodeResults:
         self.previous = 0  # those before the last update
 
     def extend(self, results) -> None:
-        for result in results:
-            if "lost" in result:  # from a Monitor, which may be in another process
-                logger.lose(result.pop("lost"))
         self.results.extend(results)
         self.count += len(results)
 

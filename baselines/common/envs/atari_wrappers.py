@@ -13,7 +13,6 @@ import numpy as np
 from gymnasium import spaces
 
 from baselines.common.base.errors import UserTypeError, UserValueError
-from baselines.common.saving.states import check_batch, check_like
 
 NOOP = 0
 MAX_FRAMES = 108_000  # half an hour at 60 frames a second
@@ -238,7 +237,6 @@ class EpisodicLifeEnv(gym.Wrapper):
         }
 
     def set_state(self, state) -> None:
-        check_like(state, {"lives": 0, "life_lost": False, "game_over": False})
         self.lives, self.life_lost = state["lives"], state["life_lost"]
         self.game_over = state["game_over"]
 
@@ -312,7 +310,4 @@ class FrameStack(gym.ObservationWrapper):
         return {"frames": np.array(self.frames)}
 
     def set_state(self, state) -> None:
-        space = self.env.observation_space
-        check_like(state, {"frames": ...})
-        check_batch(state["frames"], (self.k, *space.shape), space.dtype, "frames")
         self.frames = list(state["frames"])

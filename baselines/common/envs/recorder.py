@@ -1,20 +1,11 @@
 """Environments whose state can be saved and restored."""
 
-import contextlib
-
 import gymnasium as gym
 import numpy as np
 
 from baselines.bench.monitor import Monitor
-from baselines.common.base.errors import UserTypeError, UserValueError, first_line
+from baselines.common.base.errors import UserValueError
 from baselines.common.envs.checked import CheckedEnv
-from baselines.common.saving.states import (
-    DamagedState,
-    check_like,
-    describe,
-    refusing_damage,
-    set_generator,
-)
 
 # Gymnasium's wrappers whose state survives reset() and cannot be restored.
 LASTING = gym.wrappers.NormalizeObservation, gym.wrappers.NormalizeReward
@@ -34,6 +25,7 @@ class Recorder(gym.Wrapper):
 
     def __init__(self, env):
         super().__init__(env)
+        self.name = str(env.spec.id if env.spec else env.unwrapped)
         self.actions = np.zeros(0)  # [capacity, *action shape]
         self.num_actions = 0  # of them, since the last reset
         self.generator_state = None
@@ -69,22 +61,10 @@ class Recorder(gym.Wrapper):
         self.num_actions += 1
 
     def get_state(self) -> dict:
-        """Returns what ``set_state`` needs; the environment has to be reset first.
-
-        Raises:
-            UserTypeError: if its ``np_random`` is not a ``numpy.random.Generator``.
-        """
-        if not has_generator(self):
-            raise UserTypeError(
-                f"environment {self.spec.id if self.spec else self.unwrapped} cannot "
-                "be saved in checkpoints: its np_random has to be a "
-                "numpy.random.Generator, received "
-                f"{type(self.unwrapped.np_random).__name__}; train without, "
-                "checkpoint_interval=0"
-            )
+        """Returns what ``set_state`` needs; the environment has to be reset first."""
         actions = self.actions[: self.num_actions] if self.num_actions else np.zeros(0)
         return {
-            "env": str(self.spec.id if self.spec else self.unwrapped),
+            "env": self.name,
             "generator": self.generator_state,
             "reset_arguments": self.reset_arguments,
             "actions": actions.copy(),
@@ -97,19 +77,14 @@ class Recorder(gym.Wrapper):
 
         Raises:
             UserValueError: if the environment is another one, or the replay differs.
-            DamagedState: if this environment cannot have returned such a state.
         """
-        expected = {"env": "", "generator": ..., "reset_arguments": ..., "actions": ...}
-        check_like(state, {**expected, "last_obs": ..., "total_reward": 0.0})
-        name = str(self.spec.id if self.spec else self.unwrapped)
-        if state["env"] != name:
+        if state["env"] != self.name:
             raise UserValueError(
-                f"the checkpoint has environment {first_line(state['env']):.200}, "
-                f"this run has {name}"
+                f"the checkpoint has environment {state['env']}, this run has "
+                f"{self.name}"
             )
-        self.check_replay(state["reset_arguments"], state["actions"])
-        set_generator(self.unwrapped.np_random, state["generator"])
-        with paused(monitors_below(self)):
+        self.unwrapped.np_random.bit_generator.state = state["generator"]
+        with Monitor.without_files():
             self.reset(**state["reset_arguments"])
             # A reset with a seed draws from a new generator, as it did then.
             self.generator_state = state["generator"]
@@ -119,30 +94,10 @@ class Recorder(gym.Wrapper):
             self.last_obs, state["last_obs"], equal_nan=True
         ):
             raise UserValueError(
-                f"{name} cannot be resumed: the same actions from the same random "
+                f"{self.name} cannot be resumed: the same actions from the same random "
                 "state gave another observation or return, so it must have hidden "
                 "state that survives reset()"
             )
-
-    def check_replay(self, reset_arguments, actions) -> None:
-        """Raises DamagedState for what ``reset`` or ``step`` cannot have been given.
-
-        Args:
-            reset_arguments: keyword arguments of ``reset``.
-            actions: [steps, *action shape]
-        """
-        known = {"seed": 0, "options": ...}
-        check_like(reset_arguments, {k: known.get(k) for k in reset_arguments})
-        space = self.action_space
-        shape = (len(actions), *space.shape) if len(actions) else (0,)
-        if not isinstance(actions, np.ndarray) or actions.shape != shape:
-            raise DamagedState(f"actions is {describe(actions)}, expected {shape}")
-        if not isinstance(space, gym.spaces.Box):
-            for action in actions:
-                if not space.contains(action):
-                    raise DamagedState(
-                        f"{first_line(action):.100} is not an action of {space}"
-                    )
 
 
 def with_recorder(env) -> gym.Env:
@@ -158,23 +113,6 @@ def with_recorder(env) -> gym.Env:
         return Recorder(env)
     above[-1].env = Recorder(above[-1].env)
     return env
-
-
-def monitors_below(recorder) -> list:
-    """Returns the Monitors below a Recorder."""
-    return [x for x in wrappers_of(recorder.env) if isinstance(x, Monitor)]
-
-
-@contextlib.contextmanager
-def paused(monitors):
-    """Lets Monitors record nothing inside a ``with`` block."""
-    for monitor in monitors:
-        monitor.records = False
-    try:
-        yield
-    finally:
-        for monitor in monitors:
-            monitor.records = True
 
 
 def has_wrapper(env, kind) -> bool:
@@ -224,7 +162,8 @@ def stateful_wrappers(env) -> list:
         if hasattr(env, "get_state"):
             wrappers.append(env)
         env = env.env
-    return [env, *monitors_below(env), *reversed(wrappers)]
+    monitors = [x for x in wrappers_of(env.env) if isinstance(x, Monitor)]
+    return [env, *monitors, *reversed(wrappers)]
 
 
 def get_env_state(env) -> list:
@@ -236,9 +175,7 @@ def set_env_state(env, state) -> None:
     """Restores an environment from what ``get_env_state`` returned.
 
     Raises:
-        DamagedState: if ``state`` is anything else.
+        ValueError: if it had another number of wrappers with a state.
     """
-    # An environment may raise anything when it is given what no run would give it.
-    with refusing_damage(Exception):
-        for wrapper, wrapper_state in zip(stateful_wrappers(env), state, strict=True):
-            wrapper.set_state(wrapper_state)
+    for wrapper, wrapper_state in zip(stateful_wrappers(env), state, strict=True):
+        wrapper.set_state(wrapper_state)

@@ -8,7 +8,7 @@ from baselines.bench.monitor import Monitor
 from baselines.common.arguments.schedules import check_schedule
 from baselines.common.backend import precision
 from baselines.common.envs.recorder import has_wrapper
-from baselines.common.envs.spaces import has_channels_first, is_image, is_undivided
+from baselines.common.envs.spaces import has_channels_first, is_image, looks_like_pixels
 from baselines.common.networks.distributions import DiagGaussian
 from baselines.common.vec_env import (
     DummyVecEnv,
@@ -81,7 +81,7 @@ def warnings_of_spaces(run):
             "gymnasium.wrappers.TransformObservation"
         )
     scaled = run.arguments.given.get("normalize_observations")
-    if is_undivided(space) and not scaled:
+    if looks_like_pixels(space) and len(space.shape) != 3 and not scaled:
         yield (
             "observations go from 0 to 255 and are not divided, as their shape "
             f"{space.shape} is not that of an image, [height, width, channels]: divide "

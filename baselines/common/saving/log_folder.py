@@ -1,6 +1,5 @@
 """Log folders: whether one has a run in it, and whether a run is writing to it."""
 
-import contextlib
 import fcntl
 import os
 import re
@@ -60,29 +59,13 @@ def checkpoint_steps(path) -> int:
 
 
 def find_earlier_files(folder) -> list:
-    """Returns a run's files, except monitor files of environments that are open.
+    """Returns a run's files; none if there are only monitor files.
 
     An environment may have begun its monitor file before ``learn()`` is called.
     """
-    begun = {*filter(is_held, find_run_files(folder, MONITOR_FILES))}
-    return [path for path in find_run_files(folder) if path not in begun]
-
-
-def is_held(path) -> bool:
-    """Whether an environment is still writing to a monitor file, see ``hold``."""
-    lock = try_lock(path, fcntl.LOCK_EX)
-    if lock is None:  # Without locks, only a folder without a run can have such files.
-        return not os.path.exists(os.path.join(os.path.dirname(path), "config.json"))
-    if lock is False:
-        return True
-    os.close(lock)
-    return False
-
-
-def hold(file) -> None:
-    """Locks an open file, so that it is not mistaken for one of an earlier run."""
-    with contextlib.suppress(OSError):  # such as where there are no locks
-        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    files = find_run_files(folder)
+    begun = find_run_files(folder, MONITOR_FILES)
+    return files if set(files) - set(begun) else []
 
 
 def remove_run_files(folder) -> None:

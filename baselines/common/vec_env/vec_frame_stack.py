@@ -4,7 +4,6 @@ import numpy as np
 from gymnasium import spaces
 
 from baselines.common.base.errors import UserTypeError
-from baselines.common.saving.states import check_like
 from baselines.common.vec_env.vec_env import VecEnvWrapper
 
 
@@ -53,7 +52,6 @@ class VecFrameStack(VecEnvWrapper):
         return {"venv": self.venv.get_state(), "stack": self.stacked_obs.copy()}
 
     def set_state(self, state) -> None:
-        check_like(state, {"venv": ..., "stack": self.stacked_obs})
         self.venv.set_state(state["venv"])
         self.stacked_obs[:] = state["stack"]
 

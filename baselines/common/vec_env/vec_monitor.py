@@ -5,7 +5,6 @@ import time
 import numpy as np
 
 from baselines.bench.monitor import ResultsWriter, episode_result
-from baselines.common.saving.states import check_like
 from baselines.common.vec_env.vec_env import VecEnvWrapper
 
 
@@ -66,8 +65,6 @@ class VecMonitor(VecEnvWrapper):
         }
 
     def set_state(self, state) -> None:
-        numbers = {"seconds": 0.0, "returns": self.returns, "lengths": self.lengths}
-        check_like(state, {"venv": ..., **numbers, "file": ...})
         self.venv.set_state(state["venv"])
         self.t_start = time.time() - state["seconds"]  # as in Monitor
         self.returns = state["returns"].copy()

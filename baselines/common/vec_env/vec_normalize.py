@@ -104,13 +104,9 @@ class VecNormalize(VecEnvWrapper):
         }
 
     def set_state(self, state) -> None:
-        expected = {
-            "obs": self.ob_rms and self.ob_rms.get_state(),
-            "return": self.ret_rms and self.ret_rms.get_state(),
-        }
-        check_like(state, {"venv": ..., "returns": self.returns, **expected})
         self.venv.set_state(state["venv"])
         for moments, key in ((self.ob_rms, "obs"), (self.ret_rms, "return")):
+            check_like(state[key], moments and moments.get_state(), f"{key} statistics")
             if moments:
                 moments.set_state(state[key])
         self.returns = state["returns"].copy()

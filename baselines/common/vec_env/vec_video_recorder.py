@@ -1,14 +1,11 @@
 """Videos of what the environments of a VecEnv look like."""
 
-import contextlib
 import math
 import os
 
-from baselines import logger
 from baselines.common.base.errors import UserValueError
-from baselines.common.saving.files import tolerating
-from baselines.common.saving.states import check_like
-from baselines.common.saving.video import Video, check_packages, check_video, shrink
+from baselines.common.saving.files import writing
+from baselines.common.saving.video import Video, check_packages, shrink
 from baselines.common.vec_env.vec_env import VecEnvWrapper, tile_images
 
 FRAMES_PER_SECOND = 30
@@ -21,7 +18,6 @@ MAX_PIXELS = 320  # height and width
 class VecVideoRecorder(VecEnvWrapper):
     """Writes MP4 videos, ``video<step>.mp4``, of all environments side by side.
 
-    A video that cannot be written is left out, and ``logger.get_lost`` says why.
     Environments have to be made with ``render_mode="rgb_array"``, for example through
     ``env_kwargs`` of ``make_vec_env``.
 
@@ -34,7 +30,7 @@ class VecVideoRecorder(VecEnvWrapper):
 
     Raises:
         MissingDependency: if the packages for videos are not installed.
-        UserFileError: if the folder cannot be written.
+        UserFileError: if a video cannot be written.
         UserValueError: for a length below 1, and when a video begins, if the
             environments return no images.
     """
@@ -51,7 +47,7 @@ class VecVideoRecorder(VecEnvWrapper):
         self.record_video_trigger = record_video_trigger
         self.video_length = video_length
         self.num_steps = 0
-        check_video(self._path())
+        check_packages("imageio", "imageio_ffmpeg")
         self.video = self.path = None
         self.frames_left = 0
 
@@ -72,31 +68,20 @@ class VecVideoRecorder(VecEnvWrapper):
             return
         frame = self.venv.render()
         if self.video is None:
-            self.path = self._path()
+            self.path = os.path.join(self.directory, f"video{self.num_steps:08}.mp4")
             self.frames_left = self.video_length
-        with tolerating(self.path, self._lose):
+        with writing(self.path):
             self.video = self.video or Video(self.path, FRAMES_PER_SECOND)
             self.video.add(frame)
         self.frames_left -= 1
         if self.frames_left == 0:
             self._end_video()
 
-    def _lose(self, error):
+    def _end_video(self):
         video, self.video = self.video, None
         if video is not None:
-            with contextlib.suppress(OSError):
+            with writing(self.path):
                 video.close()
-        logger.lose(error)
-
-    def _path(self):
-        return os.path.join(self.directory, f"video{self.num_steps:08}.mp4")
-
-    def _end_video(self):
-        if self.video is not None:
-            with tolerating(self.path, self._lose):
-                self.video.close()
-                os.stat(self.path)  # Writing to a removed file raises no error.
-            self.video = None
 
     def close(self):
         self._end_video()
@@ -107,7 +92,6 @@ class VecVideoRecorder(VecEnvWrapper):
         return {"venv": self.venv.get_state(), "num_steps": self.num_steps}
 
     def set_state(self, state) -> None:
-        check_like(state, {"venv": ..., "num_steps": 0})
         self.venv.set_state(state["venv"])
         self.num_steps = state["num_steps"]
 
