@@ -10,7 +10,7 @@ import pytest
 from toy_envs import ActionLog, ToyGame
 
 from baselines.bench.monitor import Monitor
-from baselines.common.base.errors import UserTypeError, UserValueError
+from baselines.common.base.errors import UserValueError
 from baselines.common.envs import atari_wrappers, make_env
 from baselines.common.envs.atari_wrappers import (
     ClipRewardEnv,
@@ -80,12 +80,6 @@ def noop_counts(env, resets, seed):
     return counts
 
 
-def test_noop_reset_draws_1_to_30_noops():
-    env = NoopResetEnv(ActionLog(emulator(PONG)))
-    counts = noop_counts(env, resets=40, seed=0)
-    assert 1 <= min(counts) < 10 and 20 < max(counts) <= 30
-
-
 def test_noop_reset_draws_every_number_up_to_its_limit():
     env = NoopResetEnv(ActionLog(ToyGame()), noop_max=3)
     assert set(noop_counts(env, resets=60, seed=0)) == {1, 2, 3}
@@ -100,24 +94,10 @@ def test_noop_reset_repeats_with_its_seed_and_ignores_the_global_generator():
     assert noop_counts(env, resets=20, seed=5) == first
 
 
-def test_noop_reset_returns_the_frame_after_the_noops():
-    env, plain = NoopResetEnv(ActionLog(emulator(PONG))), emulator(PONG)
-    obs, _ = env.reset(seed=1)
-    plain.reset(seed=1)
-    for _ in env.env.actions:
-        expected, *_ = plain.step(0)
-    np.testing.assert_array_equal(obs, expected)
-
-
 def test_noop_reset_never_returns_a_finished_game():
     env = NoopResetEnv(ToyGame(terminate_after=3))
     env.reset(seed=0)
     assert {env.reset()[0][0] for _ in range(50)} == {0, 1, 2}
-
-
-def test_noop_reset_refuses_a_game_without_noop():
-    with pytest.raises(UserTypeError, match="NOOP"):
-        NoopResetEnv(ToyGame(meanings=["FIRE", "NOOP", "RIGHT"]))
 
 
 @pytest.mark.parametrize(("env_id", "steps"), [(PONG, 300), (BREAKOUT, 500)])
@@ -174,35 +154,6 @@ def test_max_and_skip_steps_what_it_wraps(obs_type):
         assert below.count == 4 * (t + 1)
     assert env.ale is None
     assert obs.ndim == (3 if obs_type == "rgb" else 2)
-
-
-def test_max_and_skip_takes_games_of_other_emulators():
-    env = MaxAndSkipEnv(ToyGame(terminate_after=6), skip=4)
-    env.reset(seed=0)
-    assert env.step(0)[0] == 4
-    obs, _, terminated, _, _ = env.step(0)
-    assert terminated and obs == 6
-
-
-def test_max_and_skip_does_not_overwrite_what_it_returned():
-    env = MaxAndSkipEnv(emulator(PONG))
-    env.reset(seed=0)
-    frames = [env.step(2)[0] for _ in range(20)]
-    copies = [obs.copy() for obs in frames]
-    for _ in range(5):
-        env.step(3)
-    np.testing.assert_array_equal(frames, copies)
-    assert any((a != b).any() for a, b in zip(frames, frames[1:]))
-
-
-def test_max_and_skip_sums_rewards_of_the_frames_in_between():
-    env, plain = MaxAndSkipEnv(emulator(PONG), skip=60), emulator(PONG)
-    env.reset(seed=0)
-    plain.reset(seed=0)
-    rewards = [env.step(0)[1] for _ in range(10)]
-    expected = [sum(plain.step(0)[1] for _ in range(60)) for _ in range(10)]
-    assert rewards == expected
-    assert sum(rewards) <= -2
 
 
 def test_life_lost_ends_an_episode_and_the_game_continues():
@@ -262,14 +213,6 @@ def test_reset_of_an_unfinished_life_starts_a_new_game():
     assert frame_number(env) > 30
     env.reset()
     assert frame_number(env) <= 30 and env.unwrapped.ale.lives() == 5
-
-
-def test_reset_above_a_monitor_that_refuses_early_ones_goes_on_with_the_game():
-    env = EpisodicLifeEnv(Monitor(make_atari(BREAKOUT), allow_early_resets=False))
-    env.reset(seed=0)
-    before = frame_number(env)
-    env.reset()
-    assert frame_number(env) == before + 4
 
 
 @pytest.mark.parametrize("monitored", [False, True])
@@ -338,12 +281,6 @@ def test_fire_reset_never_returns_a_finished_game(end, expected):
     assert obs == [expected]
 
 
-@pytest.mark.parametrize("meanings", [["NOOP", "UP", "FIRE"], ["NOOP", "FIRE"]])
-def test_fire_reset_refuses_a_game_without_fire_in_its_place(meanings):
-    with pytest.raises(UserTypeError, match="FIRE"):
-        FireResetEnv(ToyGame(meanings))
-
-
 def test_warp_frame_shrinks_by_area():
     plain, env = emulator(PONG), WarpFrame(emulator(PONG))
     frame, _ = plain.reset(seed=0)
@@ -354,15 +291,6 @@ def test_warp_frame_shrinks_by_area():
         np.testing.assert_array_equal(obs, shrink(frame))
         frame, *_ = plain.step(3)
         obs, *_ = env.step(3)
-
-
-def test_warp_frame_turns_colours_to_grey_first():
-    env = WarpFrame(gym.make(PONG))
-    obs, _ = env.reset(seed=0)
-    colours = env.unwrapped.ale.getScreenRGB()
-    np.testing.assert_array_equal(
-        obs, shrink(cv2.cvtColor(colours, cv2.COLOR_RGB2GRAY))
-    )
 
 
 def test_clip_reward_keeps_the_sign():
@@ -466,11 +394,6 @@ def test_observations_are_the_specification_and_monitor_records_full_games(
         assert results[2] and sum(scores) > clipped > 0
 
 
-def test_a_game_is_limited_to_108000_frames():
-    env = make_env(PONG)
-    assert env.unwrapped.ale.getInt("max_num_frames_per_episode") == 108_000
-
-
 def test_the_limit_truncates_a_game_and_does_not_terminate_it(monkeypatch):
     monkeypatch.setattr(atari_wrappers, "MAX_FRAMES", 202)
     env = make_atari(BREAKOUT)
@@ -505,12 +428,6 @@ def test_scaling_is_refused_with_the_reason():
         wrap_deepmind(make_atari(PONG), scale=True)
     with pytest.raises(UserValueError, match="255"):
         make_env(PONG, wrapper_kwargs={"scale": True})
-
-
-@pytest.mark.parametrize("setting", ["frameskip", "repeat_action_probability"])
-def test_a_game_that_is_told_to_skip_or_repeat_is_refused(setting):
-    with pytest.raises(UserValueError, match="do not change frameskip or repeat"):
-        make_env(PONG, env_kwargs={setting: 0.25 if "repeat" in setting else 4})
 
 
 @pytest.mark.parametrize("env_id", ["ALE/Pong-v5", "Pong-v4", "PongNoFrameskip-v0"])

@@ -16,8 +16,8 @@ import pytest
 from toy_envs import ActionLog, CounterEnv, ToyGame
 
 from baselines import run
-from baselines.common.base.errors import UserFileError, UserValueError
-from baselines.common.envs import find_env_type, find_spec, make_env, make_vec_env
+from baselines.common.base.errors import UserValueError
+from baselines.common.envs import make_env, make_vec_env
 from baselines.common.vec_env import SubprocVecEnv
 
 stable_retro = pytest.importorskip("stable_retro")
@@ -25,7 +25,6 @@ stable_retro = pytest.importorskip("stable_retro")
 from baselines.common.envs.retro_wrappers import (  # noqa: E402
     StochasticFrameSkip,
     make_retro,
-    wrap_deepmind_retro,
 )
 
 AIRSTRIKER = "Airstriker-Genesis-v0"
@@ -74,22 +73,6 @@ def test_frame_skip_stops_where_the_episode_ends():
     env.reset()
     env.step(0)
     assert log.actions == [0, 0, 0, 0]
-
-
-def test_frame_skip_repeats_with_its_seed_and_ignores_the_global_generator():
-    def actions(seed):
-        log = ActionLog(ToyGame())
-        env = StochasticFrameSkip(log, n=4, stickprob=0.25)
-        env.reset(seed=seed)
-        for action in range(100):
-            env.step(action)
-        return log.actions
-
-    np.random.seed(0)
-    first = actions(5)
-    np.random.seed(0)
-    assert actions(6) != first
-    assert actions(5) == first
 
 
 def test_frame_skip_copies_actions_that_the_caller_overwrites():
@@ -176,28 +159,6 @@ def test_stack_of_wrappers_has_the_order_of_openai_baselines():
     with closing(make_env(AIRSTRIKER, wrapper_kwargs={"frame_stack": True})) as env:
         assert classes(env) == ["FrameStack", "ClipRewardEnv", "WarpFrame", *below]
         assert env.observation_space.shape == (84, 84, 4)
-
-
-def test_a_game_is_truncated_after_agent_steps():
-    with closing(make_retro(AIRSTRIKER)) as env:
-        assert env.spec.max_episode_steps == 10_000
-    with closing(make_retro(AIRSTRIKER, max_episode_steps=5)) as env:
-        env.reset(seed=0)
-        ends = [env.step(0)[2:4] for _ in range(5)]
-    assert ends == [(False, False)] * 4 + [(False, True)]
-
-
-def test_scaling_is_refused_with_the_reason():
-    with pytest.raises(UserValueError, match=r"wrap_deepmind_retro\(scale=True\).*255"):
-        wrap_deepmind_retro(ToyGame(), scale=True)
-
-
-def test_games_are_found_by_their_ids():
-    spec = find_spec(AIRSTRIKER)
-    assert (spec.id, find_env_type(spec)) == (AIRSTRIKER, "retro")
-    # As it was called in gym-retro.
-    with pytest.raises(UserValueError, match=f"did you mean '{AIRSTRIKER}'"):
-        find_spec("Airstriker-Genesis")
 
 
 def play(venv, actions):
@@ -310,8 +271,3 @@ def test_two_emulators_in_a_process_are_refused_with_advice():
         make_retro(AIRSTRIKER)
     with pytest.raises(UserValueError, match="3 environments need 3 workers.*=2"):
         make_vec_env(AIRSTRIKER, num_env=3, num_workers=2)
-
-
-def test_missing_rom_is_a_missing_file():
-    with pytest.raises(UserFileError, match="ROM of SonicTheHedgehog-Genesis-v0"):
-        make_retro("SonicTheHedgehog-Genesis-v0")

@@ -302,8 +302,9 @@ def allocate(file, size) -> None:
             zeros = zeros[os.write(file.fileno(), zeros) :]
     except OSError as error:
         raise UserFileError(
-            f"{MEMORY_FOLDER} has no {size:,} bytes for observations: {error.strerror}; in a "
-            "container, make it larger (docker run --shm-size=1g)"
+            f"{MEMORY_FOLDER} has no {size:,} bytes for observations: "
+            f"{error.strerror}; in a container, make it larger (docker run "
+            "--shm-size=1g)"
         ) from None
 
 
