@@ -1,20 +1,16 @@
 """Modules of the user's own that fail: one line, with their file and line."""
 
 import os
-import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
-import gymnasium as gym
 import pytest
 
 import baselines
 from baselines import run
-from baselines.common.base.errors import UserValueError
 from baselines.common.base.user_code import is_own
-from baselines.common.envs import make_env, make_vec_env
 
 CODE = {
     "raises.py": "import json\n\njson.loads('{')\n",
@@ -35,44 +31,6 @@ CODE = {
     "bad_module/alg/alg.py": "\n1 / 0\n",
     "bad_defaults/alg/alg.py": "",
     "bad_defaults/alg/defaults.py": "raise ValueError('no numbers')\n",
-    "envs.py": """
-from gymnasium.envs.classic_control import CartPoleEnv
-
-
-class Raises(CartPoleEnv):
-    def __init__(self, **kwargs):
-        open("level.txt")
-
-
-class NeedsLevel(CartPoleEnv):
-    def __init__(self, level):
-        super().__init__()
-
-
-class WrongType(CartPoleEnv):
-    def __init__(self, **kwargs):
-        len(5)
-
-
-class RaisesInReset(CartPoleEnv):
-    def reset(self, **kwargs):
-        raise KeyError("level")
-""",
-}
-ENTRY_POINTS = {  # and what is said of them
-    "syntax:Env": "syntax.py:2: SyntaxError: ",
-    "raises:Env": "raises.py:3: JSONDecodeError: Expecting property name",
-    "exits:Env": "exits.py:2: SystemExit: 3",
-    "null_byte:Env": "null_byte.py:2: SyntaxError: source code",
-    "no_extension:Env": "no_extension.so: ",
-    "base_exception:Env": "base_exception.py:4: Halt: now",
-    "needs:Env": "needs.py:3: No module named 'nothing_here'",
-    "nowhere:Env": "cannot be used: No module named 'nowhere'",
-    "envs:Nothing": "envs.py:1: AttributeError: module 'envs' has no attribute",
-    "envs:Raises": "envs.py:7: FileNotFoundError: ",
-    "envs:NeedsLevel": "envs.py:10: TypeError: NeedsLevel.__init__() missing 1",
-    "envs:WrongType": "envs.py:17: TypeError: object of type 'int' has no len()",
-    "envs:RaisesInReset": "envs.py:22: KeyError: 'level'",
 }
 
 
@@ -134,53 +92,6 @@ def test_traceback_is_shown_when_asked_for(monkeypatch):
     with pytest.raises(Exception, match="SyntaxError") as raised:
         run.main(["--alg=a2c", "--env=syntax:X-v0"])
     assert isinstance(raised.value.__cause__, SyntaxError)
-
-
-@pytest.fixture
-def registered():
-    """Returns a function that registers an entry point and returns its id."""
-    ids = []
-
-    def register(entry_point):
-        ids.append(f"Mine{len(ids)}-v0")
-        gym.register(ids[-1], entry_point=entry_point)
-        return ids[-1]
-
-    yield register
-    for env_id in ids:
-        del gym.registry[env_id]
-
-
-@pytest.mark.parametrize(("entry_point", "expected"), ENTRY_POINTS.items())
-def test_entry_point_that_fails_is_named_in_one_line(
-    capsys, registered, entry_point, expected
-):
-    env_id = registered(entry_point)
-    with pytest.raises(SystemExit) as ended:
-        run.main(["--alg=a2c", f"--env={env_id}", "--num_timesteps=10"])
-    assert ended.value.code == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"error: environment {env_id!r} ") and expected in line
-
-
-@pytest.mark.parametrize("entry_point", ["syntax:Env", "envs:Raises", "exits:Env"])
-def test_a_worker_says_the_same_of_an_entry_point_once(capfd, registered, entry_point):
-    env_id = registered(entry_point)
-    with pytest.raises(UserValueError) as here:
-        make_env(env_id)
-    with pytest.raises(UserValueError) as there:
-        make_vec_env(env_id, num_env=2, num_workers=2)
-    assert str(there.value) == str(here.value)
-    assert ENTRY_POINTS[entry_point] in str(here.value)
-    assert capfd.readouterr().err == ""
-    # For BASELINES_TRACEBACK=1.
-    cause = str(there.value.__cause__)
-    assert re.match("environment [01] raised\nTraceback .*\n  File ", cause)
-
-
-def test_an_unknown_keyword_for_an_environment_of_gymnasium_is_a_type_error():
-    with pytest.raises(TypeError, match="unexpected keyword argument 'level'"):
-        make_env("CartPole-v1", env_kwargs={"level": 3})
 
 
 @pytest.mark.parametrize("name", ["baselines_mine.py", "baselines_mine/__init__.py"])

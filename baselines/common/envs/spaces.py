@@ -120,5 +120,12 @@ def space_from_json(values) -> gym.Space:
                 arguments[bound] = np.broadcast_to(array, shape)
             arguments["shape"] = shape
         return getattr(gym.spaces, kind)(**arguments)
-    except (AssertionError, AttributeError, KeyError, TypeError, ValueError) as error:
+    except (
+        ArithmeticError,
+        AssertionError,
+        AttributeError,
+        KeyError,
+        TypeError,
+        ValueError,
+    ) as error:
         raise UserValueError(f"{values!r:.200} does not describe a space") from error
