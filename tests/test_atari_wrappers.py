@@ -18,7 +18,6 @@ from baselines.common.envs.atari_wrappers import (
     FireResetEnv,
     MaxAndSkipEnv,
     NoopResetEnv,
-    WarpFrame,
     make_atari,
     wrap_deepmind,
 )
@@ -80,11 +79,6 @@ def noop_counts(env, resets, seed):
     return counts
 
 
-def test_noop_reset_draws_every_number_up_to_its_limit():
-    env = NoopResetEnv(ActionLog(ToyGame()), noop_max=3)
-    assert set(noop_counts(env, resets=60, seed=0)) == {1, 2, 3}
-
-
 def test_noop_reset_repeats_with_its_seed_and_ignores_the_global_generator():
     env = NoopResetEnv(ActionLog(ToyGame()))
     np.random.seed(0)
@@ -98,37 +92,6 @@ def test_noop_reset_never_returns_a_finished_game():
     env = NoopResetEnv(ToyGame(terminate_after=3))
     env.reset(seed=0)
     assert {env.reset()[0][0] for _ in range(50)} == {0, 1, 2}
-
-
-@pytest.mark.parametrize(("env_id", "steps"), [(PONG, 300), (BREAKOUT, 500)])
-def test_max_and_skip_is_four_plain_frames(env_id, steps):
-    env, plain = MaxAndSkipEnv(emulator(env_id)), emulator(env_id)
-    assert env.ale is not None, "it does not step the emulator itself"
-    rng = np.random.default_rng(0)
-    rewarded, games, flickers = 0, 0, 0
-    for game_seed in range(steps):
-        obs, _ = env.reset(seed=game_seed)
-        expected, _ = plain.reset(seed=game_seed)
-        np.testing.assert_array_equal(obs, expected)
-        over = False
-        while not over and steps > 0:
-            action = rng.integers(env.action_space.n)
-            obs, *results, info = env.step(action)
-            expected, *expected_results = skip_four(plain, action)
-            np.testing.assert_array_equal(obs, expected)
-            assert results == expected_results
-            assert info["lives"] == plain.unwrapped.ale.lives()
-            assert frame_number(env) == frame_number(plain)
-            rewarded += results[0] != 0
-            flickers += bool((obs != plain.unwrapped.ale.getScreenGrayscale()).any())
-            over = results[1] or results[2]
-            steps -= 1
-        games += over
-        if steps <= 0:
-            break
-    assert rewarded > 1
-    assert flickers > 1
-    assert games > 1 or env_id == PONG
 
 
 class CountedSteps(gym.Wrapper):
@@ -154,50 +117,6 @@ def test_max_and_skip_steps_what_it_wraps(obs_type):
         assert below.count == 4 * (t + 1)
     assert env.ale is None
     assert obs.ndim == (3 if obs_type == "rgb" else 2)
-
-
-def test_life_lost_ends_an_episode_and_the_game_continues():
-    env = EpisodicLifeEnv(make_atari(BREAKOUT))
-    ale = env.unwrapped.ale
-    rng = np.random.default_rng(0)
-    env.reset(seed=0)
-    lives, lost, games = 5, 0, 0
-    assert ale.lives() == lives
-    for _ in range(1500):
-        # FIRE is pressed often, so that the ball is always soon in play.
-        _, _, terminated, truncated, info = env.step(rng.choice([1, 1, 2, 3]))
-        assert terminated == (ale.lives() < lives)
-        assert not truncated
-        assert info["lives"] == ale.lives()
-        lives = ale.lives()
-        if not terminated:
-            continue
-        before = frame_number(env)
-        over = ale.game_over()
-        assert over == (lives == 0)
-        env.reset()
-        if over:
-            games += 1
-            assert frame_number(env) <= 30
-            lives = ale.lives()
-            assert lives == 5
-        else:
-            lost += 1
-            assert frame_number(env) == before + 4
-            assert ale.lives() == lives
-        if games == 2:
-            break
-    assert (games, lost) == (2, 8)
-
-
-def test_reset_with_a_seed_starts_a_new_game():
-    env = EpisodicLifeEnv(make_atari(BREAKOUT))
-    first, _ = env.reset(seed=3)
-    for _ in range(20):
-        env.step(1)
-    again, _ = env.reset(seed=3)
-    assert frame_number(env) <= 30
-    np.testing.assert_array_equal(first, again)
 
 
 def test_reset_of_an_unfinished_life_starts_a_new_game():
@@ -263,34 +182,11 @@ def test_zero_lives_before_the_end_is_no_end():
     assert [env.step(0)[2] for _ in range(4)] == [False, False, False, True]
 
 
-def test_fire_reset_presses_fire_and_the_third_action():
-    log = ActionLog(make_atari(BREAKOUT))
-    env = FireResetEnv(log)
-    obs, _ = env.reset(seed=0)
-    assert log.actions == [1, 2]
-    plain = make_atari(BREAKOUT)
-    plain.reset(seed=0)
-    plain.step(1)
-    np.testing.assert_array_equal(obs, plain.step(2)[0])
-
-
 @pytest.mark.parametrize(("end", "expected"), [(1, 0), (2, 0), (3, 2)])
 def test_fire_reset_never_returns_a_finished_game(end, expected):
     env = FireResetEnv(ToyGame(terminate_after=end))
     obs, _ = env.reset(seed=0)
     assert obs == [expected]
-
-
-def test_warp_frame_shrinks_by_area():
-    plain, env = emulator(PONG), WarpFrame(emulator(PONG))
-    frame, _ = plain.reset(seed=0)
-    obs, _ = env.reset(seed=0)
-    for _ in range(70):
-        assert obs.shape == (84, 84, 1) and obs.dtype == np.uint8
-        assert env.observation_space.contains(obs)
-        np.testing.assert_array_equal(obs, shrink(frame))
-        frame, *_ = plain.step(3)
-        obs, *_ = env.step(3)
 
 
 def test_clip_reward_keeps_the_sign():
@@ -457,11 +353,3 @@ def test_frame_stack_returns_the_last_four_frames():
         ends += ended
         np.testing.assert_array_equal(obs, np.concatenate(frames, -1))
     assert ends == 2
-
-
-def test_emulator_takes_its_own_arguments():
-    easy, hard = (
-        make_env(PONG, env_kwargs={"difficulty": difficulty}) for difficulty in (0, 1)
-    )
-    assert easy.unwrapped.ale.getInt("max_num_frames_per_episode") == 108_000
-    assert (easy.unwrapped._game_difficulty, hard.unwrapped._game_difficulty) == (0, 1)

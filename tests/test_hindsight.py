@@ -210,12 +210,6 @@ class Priced(BitFlips):
         self.compute_reward = function
 
 
-
-
-def with_halved_rewards(env):
-    return gym.wrappers.TransformReward(env, lambda reward: 0.5 * float(reward))
-
-
 @pytest.mark.parametrize(
     ("make_env", "message"),
     [

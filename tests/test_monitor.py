@@ -1,7 +1,5 @@
 """The files of episode results, byte for byte, and when they are written."""
 
-import os
-import signal
 import time
 from functools import partial
 from pathlib import Path
@@ -152,27 +150,6 @@ def test_time_of_a_resumed_run_goes_on_where_it_stopped(make, tmp_path, clock):
     assert load_results(tmp_path).t.tolist() == [10, 21]
 
 
-def test_time_of_a_resumed_run_goes_on_if_its_process_dies(tmp_path, clock):
-    env = make_monitor(str(tmp_path / "0.0"))
-    env.reset()
-    state = env.get_state()
-    env.close()
-    clock.now += 1000
-    env = make_monitor(str(tmp_path / "0.0"))
-    env.env.reset()
-    env.set_state(state)
-    clock.now += 7
-    play_episode(env)
-    os.utime(tmp_path / "0.0.monitor.csv", (clock.now, clock.now))
-    clock.now += 2
-    env = make_monitor(str(tmp_path / "0.0"))
-    env.take_over()
-    env.reset()
-    play_episode(env)
-    env.close()
-    assert load_results(tmp_path).t.tolist() == [7, 9]
-
-
 @pytest.mark.parametrize(("num_env", "start_index"), [(1, 0), (3, 2)])
 def test_every_environment_of_make_vec_env_has_its_file(tmp_path, num_env, start_index):
     log_dir = tmp_path / "log"
@@ -218,20 +195,6 @@ def test_replaying_an_episode_records_none(vec_env, make, tmp_path):
             for array, other in zip(results, others):
                 np.testing.assert_array_equal(array, other)
     assert load_results(tmp_path).l.tolist() == [3] * 4
-
-
-def test_worker_that_takes_over_continues_the_file_of_a_monitor(tmp_path):
-    def make_env():
-        return Monitor(CounterEnv(terminate_after=2), str(tmp_path / "0"))
-
-    with SubprocVecEnv([make_env]) as venv:
-        venv.reset()
-        for _ in range(5):
-            venv.step([0])
-        os.kill(venv.worker_pids[0], signal.SIGKILL)
-        for _ in range(4):
-            venv.step([0])
-    assert load_results(tmp_path).l.tolist() == [2] * 3  # without the one cut short
 
 
 def resets_with_a_seed(env):

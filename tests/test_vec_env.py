@@ -193,14 +193,6 @@ def test_render_tiles_the_frames(make_venv):
         assert (image[2:, 3:] == 0).all()
 
 
-@pytest.mark.filterwarnings("ignore:.*render")
-def test_environments_without_images_cannot_be_rendered():
-    with DummyVecEnv([partial(gym.make, "CartPole-v1")] * 2) as venv:
-        venv.reset()
-        with pytest.raises(UserValueError, match='render_mode="rgb_array"'):
-            venv.render()
-
-
 class InPlaceEnv(CounterEnv):
     """Doubles its action in place, which is its reward."""
 
@@ -468,27 +460,6 @@ def test_a_worker_that_dies_in_every_step_is_reported():
             for _ in range(10):
                 venv.step([0, 0])
         assert worker_processes() == []
-
-
-def test_a_worker_killed_while_it_takes_over_is_replaced(tmp_path):
-    starts = tmp_path / "starts"
-
-    class DiesWhenMadeAgain(CounterEnv):
-        def __init__(self):
-            super().__init__()
-            with open(starts, "a") as file:
-                file.write("x")
-            if starts.read_text() in ("xx", "xxx"):
-                os._exit(7)
-
-    with SubprocVecEnv([DiesWhenMadeAgain], num_workers=1) as venv:
-        venv.reset()
-        venv.step([0])
-        worker_of(venv, 0).kill()
-        with time_limit(20):
-            assert venv.step([0])[2].tolist() == [True]
-            assert venv.step([0])[0].tolist() == [[1]]
-    assert starts.read_text() == "xxxx"
 
 
 def test_a_signal_is_answered_while_a_worker_hangs():
