@@ -16,6 +16,7 @@ from baselines.common.base.errors import UserValueError
 from baselines.common.envs.spaces import check_spaces
 from baselines.common.run.evaluation import play_steps
 from baselines.common.run.loading import find_env, load
+from baselines.common.saving.files import check_writable
 from baselines.common.saving.video import Video, check_video
 from baselines.common.vec_env.vec_env import VecEnvWrapper
 
@@ -43,6 +44,7 @@ def play_run(
         check_can_play(trained_env.env_type)
     else:
         check_video(video)
+        check_writable(*os.path.split(os.path.abspath(os.path.expanduser(video))))
     model = load(path, trust, seed=seed, precision=precision)
     render_mode = "human" if video is None else "rgb_array"
     with trained_env.make(1, seed, render_mode) as vec_env:

@@ -10,7 +10,7 @@ import pytest
 from toy_envs import ActionLog, ToyGame
 
 from baselines.bench.monitor import Monitor
-from baselines.common.base.errors import UserTypeError, UserValueError
+from baselines.common.base.errors import UserValueError
 from baselines.common.envs import atari_wrappers, make_env
 from baselines.common.envs.atari_wrappers import (
     ClipRewardEnv,
@@ -18,7 +18,6 @@ from baselines.common.envs.atari_wrappers import (
     FireResetEnv,
     MaxAndSkipEnv,
     NoopResetEnv,
-    WarpFrame,
     make_atari,
     wrap_deepmind,
 )
@@ -80,17 +79,6 @@ def noop_counts(env, resets, seed):
     return counts
 
 
-def test_noop_reset_draws_1_to_30_noops():
-    env = NoopResetEnv(ActionLog(emulator(PONG)))
-    counts = noop_counts(env, resets=40, seed=0)
-    assert 1 <= min(counts) < 10 and 20 < max(counts) <= 30
-
-
-def test_noop_reset_draws_every_number_up_to_its_limit():
-    env = NoopResetEnv(ActionLog(ToyGame()), noop_max=3)
-    assert set(noop_counts(env, resets=60, seed=0)) == {1, 2, 3}
-
-
 def test_noop_reset_repeats_with_its_seed_and_ignores_the_global_generator():
     env = NoopResetEnv(ActionLog(ToyGame()))
     np.random.seed(0)
@@ -100,55 +88,10 @@ def test_noop_reset_repeats_with_its_seed_and_ignores_the_global_generator():
     assert noop_counts(env, resets=20, seed=5) == first
 
 
-def test_noop_reset_returns_the_frame_after_the_noops():
-    env, plain = NoopResetEnv(ActionLog(emulator(PONG))), emulator(PONG)
-    obs, _ = env.reset(seed=1)
-    plain.reset(seed=1)
-    for _ in env.env.actions:
-        expected, *_ = plain.step(0)
-    np.testing.assert_array_equal(obs, expected)
-
-
 def test_noop_reset_never_returns_a_finished_game():
     env = NoopResetEnv(ToyGame(terminate_after=3))
     env.reset(seed=0)
     assert {env.reset()[0][0] for _ in range(50)} == {0, 1, 2}
-
-
-def test_noop_reset_refuses_a_game_without_noop():
-    with pytest.raises(UserTypeError, match="NOOP"):
-        NoopResetEnv(ToyGame(meanings=["FIRE", "NOOP", "RIGHT"]))
-
-
-@pytest.mark.parametrize(("env_id", "steps"), [(PONG, 300), (BREAKOUT, 500)])
-def test_max_and_skip_is_four_plain_frames(env_id, steps):
-    env, plain = MaxAndSkipEnv(emulator(env_id)), emulator(env_id)
-    assert env.ale is not None, "it does not step the emulator itself"
-    rng = np.random.default_rng(0)
-    rewarded, games, flickers = 0, 0, 0
-    for game_seed in range(steps):
-        obs, _ = env.reset(seed=game_seed)
-        expected, _ = plain.reset(seed=game_seed)
-        np.testing.assert_array_equal(obs, expected)
-        over = False
-        while not over and steps > 0:
-            action = rng.integers(env.action_space.n)
-            obs, *results, info = env.step(action)
-            expected, *expected_results = skip_four(plain, action)
-            np.testing.assert_array_equal(obs, expected)
-            assert results == expected_results
-            assert info["lives"] == plain.unwrapped.ale.lives()
-            assert frame_number(env) == frame_number(plain)
-            rewarded += results[0] != 0
-            flickers += bool((obs != plain.unwrapped.ale.getScreenGrayscale()).any())
-            over = results[1] or results[2]
-            steps -= 1
-        games += over
-        if steps <= 0:
-            break
-    assert rewarded > 1
-    assert flickers > 1
-    assert games > 1 or env_id == PONG
 
 
 class CountedSteps(gym.Wrapper):
@@ -176,79 +119,6 @@ def test_max_and_skip_steps_what_it_wraps(obs_type):
     assert obs.ndim == (3 if obs_type == "rgb" else 2)
 
 
-def test_max_and_skip_takes_games_of_other_emulators():
-    env = MaxAndSkipEnv(ToyGame(terminate_after=6), skip=4)
-    env.reset(seed=0)
-    assert env.step(0)[0] == 4
-    obs, _, terminated, _, _ = env.step(0)
-    assert terminated and obs == 6
-
-
-def test_max_and_skip_does_not_overwrite_what_it_returned():
-    env = MaxAndSkipEnv(emulator(PONG))
-    env.reset(seed=0)
-    frames = [env.step(2)[0] for _ in range(20)]
-    copies = [obs.copy() for obs in frames]
-    for _ in range(5):
-        env.step(3)
-    np.testing.assert_array_equal(frames, copies)
-    assert any((a != b).any() for a, b in zip(frames, frames[1:]))
-
-
-def test_max_and_skip_sums_rewards_of_the_frames_in_between():
-    env, plain = MaxAndSkipEnv(emulator(PONG), skip=60), emulator(PONG)
-    env.reset(seed=0)
-    plain.reset(seed=0)
-    rewards = [env.step(0)[1] for _ in range(10)]
-    expected = [sum(plain.step(0)[1] for _ in range(60)) for _ in range(10)]
-    assert rewards == expected
-    assert sum(rewards) <= -2
-
-
-def test_life_lost_ends_an_episode_and_the_game_continues():
-    env = EpisodicLifeEnv(make_atari(BREAKOUT))
-    ale = env.unwrapped.ale
-    rng = np.random.default_rng(0)
-    env.reset(seed=0)
-    lives, lost, games = 5, 0, 0
-    assert ale.lives() == lives
-    for _ in range(1500):
-        # FIRE is pressed often, so that the ball is always soon in play.
-        _, _, terminated, truncated, info = env.step(rng.choice([1, 1, 2, 3]))
-        assert terminated == (ale.lives() < lives)
-        assert not truncated
-        assert info["lives"] == ale.lives()
-        lives = ale.lives()
-        if not terminated:
-            continue
-        before = frame_number(env)
-        over = ale.game_over()
-        assert over == (lives == 0)
-        env.reset()
-        if over:
-            games += 1
-            assert frame_number(env) <= 30
-            lives = ale.lives()
-            assert lives == 5
-        else:
-            lost += 1
-            assert frame_number(env) == before + 4
-            assert ale.lives() == lives
-        if games == 2:
-            break
-    assert (games, lost) == (2, 8)
-
-
-def test_reset_with_a_seed_starts_a_new_game():
-    env = EpisodicLifeEnv(make_atari(BREAKOUT))
-    first, _ = env.reset(seed=3)
-    for _ in range(20):
-        env.step(1)
-    again, _ = env.reset(seed=3)
-    assert frame_number(env) <= 30
-    np.testing.assert_array_equal(first, again)
-
-
 def test_reset_of_an_unfinished_life_starts_a_new_game():
     env = EpisodicLifeEnv(make_atari(BREAKOUT))
     env.reset(seed=0)
@@ -262,14 +132,6 @@ def test_reset_of_an_unfinished_life_starts_a_new_game():
     assert frame_number(env) > 30
     env.reset()
     assert frame_number(env) <= 30 and env.unwrapped.ale.lives() == 5
-
-
-def test_reset_above_a_monitor_that_refuses_early_ones_goes_on_with_the_game():
-    env = EpisodicLifeEnv(Monitor(make_atari(BREAKOUT), allow_early_resets=False))
-    env.reset(seed=0)
-    before = frame_number(env)
-    env.reset()
-    assert frame_number(env) == before + 4
 
 
 @pytest.mark.parametrize("monitored", [False, True])
@@ -320,49 +182,11 @@ def test_zero_lives_before_the_end_is_no_end():
     assert [env.step(0)[2] for _ in range(4)] == [False, False, False, True]
 
 
-def test_fire_reset_presses_fire_and_the_third_action():
-    log = ActionLog(make_atari(BREAKOUT))
-    env = FireResetEnv(log)
-    obs, _ = env.reset(seed=0)
-    assert log.actions == [1, 2]
-    plain = make_atari(BREAKOUT)
-    plain.reset(seed=0)
-    plain.step(1)
-    np.testing.assert_array_equal(obs, plain.step(2)[0])
-
-
 @pytest.mark.parametrize(("end", "expected"), [(1, 0), (2, 0), (3, 2)])
 def test_fire_reset_never_returns_a_finished_game(end, expected):
     env = FireResetEnv(ToyGame(terminate_after=end))
     obs, _ = env.reset(seed=0)
     assert obs == [expected]
-
-
-@pytest.mark.parametrize("meanings", [["NOOP", "UP", "FIRE"], ["NOOP", "FIRE"]])
-def test_fire_reset_refuses_a_game_without_fire_in_its_place(meanings):
-    with pytest.raises(UserTypeError, match="FIRE"):
-        FireResetEnv(ToyGame(meanings))
-
-
-def test_warp_frame_shrinks_by_area():
-    plain, env = emulator(PONG), WarpFrame(emulator(PONG))
-    frame, _ = plain.reset(seed=0)
-    obs, _ = env.reset(seed=0)
-    for _ in range(70):
-        assert obs.shape == (84, 84, 1) and obs.dtype == np.uint8
-        assert env.observation_space.contains(obs)
-        np.testing.assert_array_equal(obs, shrink(frame))
-        frame, *_ = plain.step(3)
-        obs, *_ = env.step(3)
-
-
-def test_warp_frame_turns_colours_to_grey_first():
-    env = WarpFrame(gym.make(PONG))
-    obs, _ = env.reset(seed=0)
-    colours = env.unwrapped.ale.getScreenRGB()
-    np.testing.assert_array_equal(
-        obs, shrink(cv2.cvtColor(colours, cv2.COLOR_RGB2GRAY))
-    )
 
 
 def test_clip_reward_keeps_the_sign():
@@ -466,11 +290,6 @@ def test_observations_are_the_specification_and_monitor_records_full_games(
         assert results[2] and sum(scores) > clipped > 0
 
 
-def test_a_game_is_limited_to_108000_frames():
-    env = make_env(PONG)
-    assert env.unwrapped.ale.getInt("max_num_frames_per_episode") == 108_000
-
-
 def test_the_limit_truncates_a_game_and_does_not_terminate_it(monkeypatch):
     monkeypatch.setattr(atari_wrappers, "MAX_FRAMES", 202)
     env = make_atari(BREAKOUT)
@@ -507,12 +326,6 @@ def test_scaling_is_refused_with_the_reason():
         make_env(PONG, wrapper_kwargs={"scale": True})
 
 
-@pytest.mark.parametrize("setting", ["frameskip", "repeat_action_probability"])
-def test_a_game_that_is_told_to_skip_or_repeat_is_refused(setting):
-    with pytest.raises(UserValueError, match="do not change frameskip or repeat"):
-        make_env(PONG, env_kwargs={setting: 0.25 if "repeat" in setting else 4})
-
-
 @pytest.mark.parametrize("env_id", ["ALE/Pong-v5", "Pong-v4", "PongNoFrameskip-v0"])
 def test_a_game_that_skips_frames_itself_is_refused(env_id):
     with pytest.raises(UserValueError, match="NoFrameskip-v4"):
@@ -540,11 +353,3 @@ def test_frame_stack_returns_the_last_four_frames():
         ends += ended
         np.testing.assert_array_equal(obs, np.concatenate(frames, -1))
     assert ends == 2
-
-
-def test_emulator_takes_its_own_arguments():
-    easy, hard = (
-        make_env(PONG, env_kwargs={"difficulty": difficulty}) for difficulty in (0, 1)
-    )
-    assert easy.unwrapped.ale.getInt("max_num_frames_per_episode") == 108_000
-    assert (easy.unwrapped._game_difficulty, hard.unwrapped._game_difficulty) == (0, 1)

@@ -14,7 +14,6 @@ import pytest
 from conftest import long, slow
 from toy_envs import CounterEnv
 
-from baselines import logger
 from baselines.common.arguments.discovery import list_algorithms
 from baselines.common.saving.tensors import save_tensors
 from baselines.common.vec_env import SubprocVecEnv
@@ -58,8 +57,7 @@ def warn_of_a_killed_worker(num_env):
     """Returns the warning about a worker that was killed with its environments."""
     out = io.StringIO()
     with (
-        contextlib.redirect_stdout(out),
-        logger.scoped_configure(None, ["stdout"]),
+        contextlib.redirect_stderr(out),
         SubprocVecEnv([CounterEnv] * num_env, num_workers=1) as env,
     ):
         env.reset()

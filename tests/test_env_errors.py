@@ -1,52 +1,79 @@
-"""Environments that raise, exit or return what cannot be sent: which one it was."""
+"""Environments that break Gymnasium's contract, raise, or cannot be saved."""
 
+import sys
 from functools import partial
 
 import gymnasium as gym
 import numpy as np
 import pytest
-from toy_envs import CounterEnv, FailingEnv
+from gymnasium import spaces
+from toy_envs import BOX, GOOD, Broken, CounterEnv, FailingEnv
 
-from baselines import run
-from baselines.common.base.errors import UserTypeError, UserValueError
-from baselines.common.envs import make_env
-from baselines.common.vec_env import DummyVecEnv, SubprocVecEnv, WorkerError
+from baselines.common.base.errors import MissingDependency, UserError, UserValueError
+from baselines.common.envs import as_vec_env, make_env
+from baselines.common.vec_env import SubprocVecEnv, WorkerError
+from baselines.common.vec_env.vec_env import is_resumable
 
-in_a_worker = partial(SubprocVecEnv, num_workers=1)
+IMAGE = spaces.Box(0, 255, (8, 8, 1), np.uint8)
+PAIR = spaces.Dict(a=spaces.Discrete(3), b=BOX)
 
 
-def three_steps(make_venv, env_fn):
-    with make_venv([CounterEnv, env_fn]) as env:
+@pytest.mark.parametrize(
+    ("broken", "message"),
+    [
+        (dict(info=None), r"reset\(\) .* has to return \(observation, info\)"),
+        (dict(step=(GOOD, 0.0, False, {})), "has to return .*terminated, truncated"),
+        (dict(first=np.zeros(3, "f")), r"reset\(\) .* returned the observation"),
+        (dict(step={0: np.zeros(1, "f")}), r"step\(\) .* returned the observation"),
+        (dict(step={0: np.array([0, np.nan], "f")}), "expected a finite one"),
+        (dict(first=GOOD * 1j), "returned the observation"),
+        (dict(space=IMAGE, first=np.full((8, 8, 1), 300)), "Box"),
+        (dict(space=IMAGE, first=np.zeros((8, 8, 1))), "Box"),
+        (dict(space=spaces.Discrete(3), first=3), r"observation 3, .* Discrete\(3\)"),
+        (dict(space=PAIR, first={"a": 1, "b": np.zeros(3)}), "returned the observ"),
+        (dict(step={1: np.nan}), "returned the reward nan"),
+    ],
+)
+def test_what_would_go_wrong_silently_is_refused(broken, message):
+    with pytest.raises(UserError, match=message):
+        env = as_vec_env(Broken(**broken), seed=0)
         env.reset()
-        for _ in range(3):
+        env.step([0])
+
+
+def test_an_error_of_our_own_is_raised_from_a_worker_as_it_is():
+    make = partial(Broken, step={0: np.zeros(1, "f")})
+    with SubprocVecEnv([Broken, make]) as env:
+        env.reset()
+        with pytest.raises(UserValueError, match="returned the observation"):
             env.step([0, 0])
 
 
-def test_an_environment_that_raises_in_this_process_is_named_by_its_number():
-    with pytest.raises(ValueError, match="gearbox") as error:
-        three_steps(DummyVecEnv, partial(FailingEnv, "step"))
-    if hasattr(error.value, "add_note"):  # since Python 3.11
-        assert "environment 1 of 2" in error.value.__notes__[0]
+def test_what_gymnasium_allows_is_accepted():
+    """Types similar to the space's, values outside bounds, NumPy flags and rewards."""
+    results = {0: [7, 8], 1: np.int64(1), 2: np.bool_(False), 3: np.array(0)}
+    for env in (
+        Broken(spaces.Box(-1, 1, (2,)), step=results),
+        Broken(spaces.Discrete(3, start=2), np.int32(4), step={1: np.array(2.0)}),
+        Broken(PAIR, {"b": GOOD, "a": 0}, step={1: True}),
+        Broken(
+            spaces.Box(0, 255, (2,), np.uint8), step={0: [7, 8], 1: 1}, first=[1, 2]
+        ),
+    ):
+        venv = as_vec_env(env, seed=0)
+        venv.reset()
+        obs, rewards, dones, _ = venv.step([0])
+        assert np.isfinite(obs).all() and rewards[0] > 0 and not dones[0]
 
 
-@pytest.mark.parametrize("where", ["constructor", "reset", "step"])
-def test_an_environment_that_exits_is_one_that_raised(where):
-    env_fn = partial(FailingEnv, where, SystemExit)
-    with pytest.raises(RuntimeError, match=r"environment 1 of 2 called sys.exit\('the"):
-        three_steps(DummyVecEnv, env_fn)
-    with pytest.raises(WorkerError, match="environment 1 raised") as error:
-        three_steps(in_a_worker, env_fn)
-    assert "SystemExit: the gearbox is on fire" in str(error.value)
-
-
-@pytest.mark.parametrize("where", ["constructor", "reset"])
-def test_an_environment_that_exits_when_it_is_made(where):
-    gym.register("Exit-v0", lambda: FailingEnv(where, SystemExit))
-    try:
-        with pytest.raises(UserValueError, match=r"py:\d+: SystemExit: the gearbox"):
-            make_env("Exit-v0")
-    finally:
-        del gym.registry["Exit-v0"]
+def test_numbers_of_a_gymnasium_vector_env_are_finite():
+    same_step = gym.vector.AutoresetMode.SAME_STEP
+    envs = gym.vector.SyncVectorEnv(
+        [Broken, partial(Broken, first=np.float32([np.nan, 0]))],
+        autoreset_mode=same_step,
+    )
+    with pytest.raises(UserValueError, match="an observation that is not finite"):
+        as_vec_env(envs).reset()
 
 
 def test_an_info_that_cannot_be_pickled():
@@ -54,42 +81,40 @@ def test_an_info_that_cannot_be_pickled():
         def step(self, action):
             return *super().step(action)[:4], {"secret": lambda: None}
 
-    with pytest.raises(WorkerError, match="environment 1 raised"):
-        three_steps(in_a_worker, Secretive)
-
-
-def test_an_info_that_cannot_be_unpickled():
-    class Unreadable:
-        def __reduce__(self):
-            return int, ("not a number",)
-
-    class Secretive(CounterEnv):
-        def step(self, action):
-            return *super().step(action)[:4], {"secret": Unreadable()}
-
-    with pytest.raises(WorkerError, match="environment 1 returned an info") as error:
-        three_steps(in_a_worker, Secretive)
-    assert "not a number" in str(error.value)
-
-
-class LegacyEnv(CounterEnv):
-    """Draws from the generator that NumPy had before 1.17, as many older ones do."""
-
-    def reset(self, *, seed=None, options=None):
-        self.np_random = np.random.RandomState(seed)
-        return super().reset()
-
-
-def test_a_legacy_random_generator_is_trained_in_but_not_saved(empty_folder):
-    gym.register("Legacy-v0", lambda: LegacyEnv(truncate_after=4))
-    try:
-        words = ["--alg=a2c", "--env=Legacy-v0", "--num_timesteps=20"]
-        run.main([*words, "--checkpoint_interval=5"])
-    finally:
-        del gym.registry["Legacy-v0"]
-    log = (empty_folder / "log" / "log.txt").read_text()
-    assert "no checkpoints are written" in log and "np_random" in log
-    with DummyVecEnv([LegacyEnv]) as env:
+    with SubprocVecEnv([CounterEnv, Secretive]) as env:
         env.reset()
-        with pytest.raises(UserTypeError, match=r"Generator, received RandomState"):
-            env.get_state()
+        with pytest.raises(WorkerError, match="environment 1 raised"):
+            env.step([0, 0])
+
+
+def test_what_an_environment_raises_when_it_is_made_is_raised():
+    gym.register("Fails-v0", lambda: FailingEnv("constructor"))
+    try:
+        with pytest.raises(ValueError, match="gearbox") as error:
+            make_env("Fails-v0")
+    finally:
+        del gym.registry["Fails-v0"]
+    assert not isinstance(error.value, UserError)
+
+
+def test_packages_and_versions_that_are_missing_are_named(monkeypatch):
+    with pytest.raises(MissingDependency, match="did you mean 'Reacher-v4'"):
+        make_env("Reacher-v2")
+    monkeypatch.setitem(sys.modules, "pygame", None)
+    make_env("CartPole-v1")
+    with pytest.raises(MissingDependency, match=r"pip install -e '.*\[play\]' first"):
+        make_env("CartPole-v1", env_kwargs={"render_mode": "rgb_array"})
+
+
+def test_a_legacy_random_generator_is_trained_in_but_not_saved():
+    class LegacyEnv(CounterEnv):
+        """Draws from the generator that NumPy had before 1.17, as older ones do."""
+
+        def reset(self, *, seed=None, options=None):
+            self.np_random = np.random.RandomState(seed)
+            return super().reset()
+
+    with as_vec_env(LegacyEnv()) as env:
+        env.reset()
+        assert env.step([0])[1] == 1
+        assert not is_resumable(env)

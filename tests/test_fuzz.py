@@ -1,13 +1,11 @@
 """Damaged and forged files end in a correct load or in one line, never otherwise."""
 
 import collections
-import copy
 import json
 import os
 import signal
 import struct
 
-import gymnasium as gym
 import numpy as np
 import pytest
 from baselines.common.arguments.checked import NOT_IN_FILE
@@ -24,7 +22,6 @@ from baselines.common.saving.states import (
     set_generator,
 )
 from baselines.common.saving.tensors import load_tensors, save_tensors
-from baselines.common.vec_env import DummyVecEnv, SubprocVecEnv
 from benchmarks import fuzz
 from benchmarks.mutations import join_tensors, split_tensors
 
@@ -304,39 +301,6 @@ def test_json_beyond_the_limits(text):
         parse_json(text)
     with pytest.raises(ValueError, match="more than 1000000 values"):
         parse_json(f"[{'0,' * 1_000_000}0]")
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"actions": np.full(2, 7)},
-        {"actions": np.zeros((2, 2), int)},
-        {"actions": [[[0]]]},
-        {"reset_arguments": {"x": 1}},
-        {"reset_arguments": {"options": {"low": "x"}}},
-        {"generator": {}},
-    ],
-)
-def test_forged_episode_gives_one_line_from_a_worker(change, played):
-    state = copy.deepcopy(played)
-    state["envs"][0][0] |= change
-    with SubprocVecEnv([make_cartpole]) as env, pytest.raises(DamagedState) as error:
-        env.set_state(state)
-    assert "\n" not in str(error.value)
-
-
-def make_cartpole():
-    return gym.make("CartPole-v1")
-
-
-@pytest.fixture(scope="module")
-def played():
-    """The state of an environment after two steps."""
-    with DummyVecEnv([make_cartpole]) as env:
-        env.reset()
-        for action in 0, 1:
-            env.step([action])
-        return env.get_state()
 
 
 def test_bytes_of_a_damaged_model_are_said_in_one_line(tmp_path):

@@ -210,20 +210,10 @@ class Priced(BitFlips):
         self.compute_reward = function
 
 
-def missing(*_):
-    raise KeyError("no torque in info")
-
-
-def with_halved_rewards(env):
-    return gym.wrappers.TransformReward(env, lambda reward: 0.5 * float(reward))
-
-
 @pytest.mark.parametrize(
     ("make_env", "message"),
     [
-        (lambda: with_halved_rewards(BitFlips()), "wrappers, has .* raised TypeError"),
         (CounterEnv, "CounterEnv has no goals, but Box.*; replay_k needs environments"),
-        (lambda: Priced(missing), r"it raised KeyError: 'no torque in info'"),
         (lambda: Priced(lambda a, b, _: -1.0), r"expected shape \(2,\).*received \(\)"),
     ],
 )
@@ -235,11 +225,11 @@ def test_environments_without_goals_are_refused(make_env, message):
 
 def test_wrappers_that_may_change_goals_are_refused():
     env = VecFrameStack(make_vec_env("toy_envs:BitFlips-v0"), 2)
-    with pytest.raises(UserValueError, match="VecFrameStack may change observations"):
+    with pytest.raises(UserValueError, match="without a VecFrameStack"):
         find_goals(env)
     flattened = gym.wrappers.FlattenObservation(BitFlips())
     env = DummyVecEnv([lambda: gym.wrappers.NormalizeObservation(flattened)])
-    with pytest.raises(UserValueError, match="NormalizeObservation may change obs"):
+    with pytest.raises(UserValueError, match="without a NormalizeObservation"):
         find_goals(env)
 
 

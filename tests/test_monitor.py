@@ -1,7 +1,5 @@
 """The files of episode results, byte for byte, and when they are written."""
 
-import os
-import signal
 import time
 from functools import partial
 from pathlib import Path
@@ -12,7 +10,6 @@ import pytest
 from gymnasium import spaces
 from toy_envs import CounterEnv
 
-from baselines import logger
 from baselines.bench import Monitor, load_results
 from baselines.common.base.errors import UserValueError
 from baselines.common.envs import make_vec_env
@@ -79,60 +76,6 @@ def test_file_of_one_environment_byte_for_byte(tmp_path, clock):
     env.close()
 
 
-def test_file_of_an_environment_without_an_id(tmp_path, clock):
-    env = Monitor(CounterEnv(truncate_after=2), str(tmp_path / "0.0"))
-    env.reset()
-    play_episode(env)
-    env.close()
-    env.close()
-    assert (tmp_path / "0.0.monitor.csv").read_bytes() == (
-        b'# {"t_start": 100.5, "env_id": null} \nr,l,t\r\n3.0,2,0.0\r\n'
-    )
-
-
-def test_file_appears_with_the_first_reset(tmp_path, clock):
-    env = Monitor(CounterEnv(), str(tmp_path / "new" / "folder" / "3.1"))
-    assert list(tmp_path.iterdir()) == []
-    env.reset()
-    path = tmp_path / "new" / "folder" / "3.1.monitor.csv"
-    assert path.read_bytes() == b'# {"t_start": 100.5, "env_id": null} \nr,l,t\r\n'
-    env.close()
-
-
-def test_name_that_has_its_ending_gets_no_second(tmp_path):
-    env = Monitor(CounterEnv(), str(tmp_path / "mine.monitor.csv"))
-    env.reset()
-    env.close()
-    assert [path.name for path in tmp_path.iterdir()] == ["mine.monitor.csv"]
-
-
-def test_a_tilde_is_the_home_folder(tmp_path, monkeypatch):
-    monkeypatch.setenv("HOME", str(tmp_path))
-    env = Monitor(CounterEnv(terminate_after=2), "~/logs/0")
-    env.reset()
-    play_episode(env)
-    env.close()
-    assert (tmp_path / "logs" / "0.monitor.csv").exists()
-    assert load_results("~/logs").l.tolist() == [2]
-
-
-def test_logger_folder_is_a_folder_before_it_is_made(tmp_path):
-    with logger.scoped_configure(str(tmp_path / "log"), ["csv"]):
-        env = Monitor(CounterEnv(), logger.get_dir())
-        env.reset()
-        assert [path.name for path in tmp_path.rglob("*")] == ["log", "monitor.csv"]
-        env.close()
-
-
-def test_no_name_means_no_file(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    env = Monitor(CounterEnv(terminate_after=1), None)
-    env.reset()
-    assert play_episode(env)[-1]["episode"]["l"] == 1
-    env.close()
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_info_keywords_are_columns(tmp_path, clock):
     name = str(tmp_path / "0.0")
     env = Monitor(CounterEnv(terminate_after=2), name, info_keywords=("double",))
@@ -155,29 +98,6 @@ def test_early_reset_raises_if_it_is_not_allowed():
     env.step(0)
     env.reset()
     assert play_episode(env)[-1]["episode"]["r"] == 6
-
-
-def test_allowed_early_reset_drops_the_unfinished_episode(tmp_path):
-    env = Monitor(CounterEnv(terminate_after=3), str(tmp_path / "0.0"))
-    env.reset()
-    env.step(0)
-    env.step(0)
-    env.reset()
-    assert play_episode(env)[-1]["episode"]["r"] == 6
-    env.close()
-    rows = (tmp_path / "0.0.monitor.csv").read_text().splitlines()[2:]
-    assert [row.rpartition(",")[0] for row in rows] == ["6.0,3"]
-
-
-def test_monitor_does_not_change_a_step():
-    env, plain = Monitor(CounterEnv(truncate_after=2), None), CounterEnv(None, 2)
-    assert env.reset(seed=3) == plain.reset(seed=3)
-    for _ in range(2):
-        *results, info = env.step(0)
-        *plain_results, plain_info = plain.step(0)
-        assert results == plain_results
-        info.pop("episode", None)
-        assert info == plain_info
 
 
 def test_file_of_a_vec_env_has_rows_of_all_environments(tmp_path, clock):
@@ -230,27 +150,6 @@ def test_time_of_a_resumed_run_goes_on_where_it_stopped(make, tmp_path, clock):
     assert load_results(tmp_path).t.tolist() == [10, 21]
 
 
-def test_time_of_a_resumed_run_goes_on_if_its_process_dies(tmp_path, clock):
-    env = make_monitor(str(tmp_path / "0.0"))
-    env.reset()
-    state = env.get_state()
-    env.close()
-    clock.now += 1000
-    env = make_monitor(str(tmp_path / "0.0"))
-    env.env.reset()
-    env.set_state(state)
-    clock.now += 7
-    play_episode(env)
-    os.utime(tmp_path / "0.0.monitor.csv", (clock.now, clock.now))
-    clock.now += 2
-    env = make_monitor(str(tmp_path / "0.0"))
-    env.take_over()
-    env.reset()
-    play_episode(env)
-    env.close()
-    assert load_results(tmp_path).t.tolist() == [7, 9]
-
-
 @pytest.mark.parametrize(("num_env", "start_index"), [(1, 0), (3, 2)])
 def test_every_environment_of_make_vec_env_has_its_file(tmp_path, num_env, start_index):
     log_dir = tmp_path / "log"
@@ -296,20 +195,6 @@ def test_replaying_an_episode_records_none(vec_env, make, tmp_path):
             for array, other in zip(results, others):
                 np.testing.assert_array_equal(array, other)
     assert load_results(tmp_path).l.tolist() == [3] * 4
-
-
-def test_worker_that_takes_over_continues_the_file_of_a_monitor(tmp_path):
-    def make_env():
-        return Monitor(CounterEnv(terminate_after=2), str(tmp_path / "0"))
-
-    with SubprocVecEnv([make_env]) as venv:
-        venv.reset()
-        for _ in range(5):
-            venv.step([0])
-        os.kill(venv.worker_pids[0], signal.SIGKILL)
-        for _ in range(4):
-            venv.step([0])
-    assert load_results(tmp_path).l.tolist() == [2] * 3  # without the one cut short
 
 
 def resets_with_a_seed(env):
@@ -366,15 +251,3 @@ def test_wrappers_above_a_monitor_are_restored_or_refused():
     )
     with pytest.raises(UserValueError, match="hidden state that survives"):
         restored(AddsCountOfSteps)
-
-
-def test_wrappers_above_a_monitor_are_checked():
-    def wrap(env):
-        space = env.observation_space
-        return gym.wrappers.TransformObservation(env, lambda obs: obs * np.nan, space)
-
-    with (
-        DummyVecEnv([lambda: wrap(Monitor(gym.make("CartPole-v1"), None))]) as venv,
-        pytest.raises(UserValueError, match="not finite"),
-    ):
-        venv.reset()

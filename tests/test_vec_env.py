@@ -25,12 +25,11 @@ from toy_envs import (
     SlowEnv,
 )
 
-from baselines import logger
 from baselines.common.base.errors import (
     DivergedError,
+    UserFileError,
     UserTypeError,
     UserValueError,
-    WorkerDied,
 )
 from baselines.common.base.signals import StopSignals
 from baselines.common.envs import make_env, make_vec_env
@@ -40,34 +39,35 @@ from baselines.common.vec_env import (
     VecFrameStack,
     VecMonitor,
     WorkerError,
+    subproc_vec_env,
 )
-from baselines.common.vec_env.gymnasium_vec_env import GymnasiumVecEnv, info_of
+from baselines.common.vec_env.gymnasium_vec_env import GymnasiumVecEnv
 
-PONG = "PongNoFrameskip-v4"
-SUBPROC_MODULE = "baselines.common.vec_env.subproc_vec_env"
-WORKER_MODULE = "baselines.common.vec_env.worker_process"
 TIMEOUT_SECONDS = 10  # in which any failure of a worker has to be reported
 
-both_kinds = pytest.mark.parametrize(
-    "make_venv",
-    [DummyVecEnv, partial(SubprocVecEnv, num_workers=2)],
-    ids=["dummy", "subproc"],
+
+def vector_env(env_fns, **arguments):
+    mode = AutoresetMode.SAME_STEP
+    return GymnasiumVecEnv(SyncVectorEnv(env_fns, autoreset_mode=mode, **arguments))
+
+
+def stacked(env_fns):
+    return VecFrameStack(DummyVecEnv(env_fns), 1)
+
+
+def of_kinds(**kinds):
+    return pytest.mark.parametrize("make_venv", kinds.values(), ids=kinds)
+
+
+two_workers = partial(SubprocVecEnv, num_workers=2)
+both_kinds = of_kinds(dummy=DummyVecEnv, subproc=two_workers)
+all_kinds = of_kinds(
+    dummy=DummyVecEnv, subproc=two_workers, stacked=stacked, gymnasium=vector_env
 )
 
 
 def counters(*settings, **shared):
     return [partial(CounterEnv, **kwargs, **shared) for kwargs in settings]
-
-
-@contextlib.contextmanager
-def time_limit(seconds=TIMEOUT_SECONDS):
-    """Raises TimeoutError in a block that takes longer."""
-
-    def give_up(*_):
-        raise TimeoutError(f"still waiting after {seconds} s")
-
-    with interrupt_after(seconds, give_up):
-        yield
 
 
 @contextlib.contextmanager
@@ -79,6 +79,15 @@ def interrupt_after(seconds, handler):
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+def time_limit(seconds=TIMEOUT_SECONDS):
+    """Raises TimeoutError in a block that takes longer."""
+
+    def give_up(*_):
+        raise TimeoutError(f"still waiting after {seconds} s")
+
+    return interrupt_after(seconds, give_up)
 
 
 def worker_of(venv, number):
@@ -106,32 +115,13 @@ def is_running_worker(process):
 def wait_until(condition, seconds=TIMEOUT_SECONDS):
     """Whether ``condition()`` comes true in time."""
     end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if condition():
-            return True
+    while time.monotonic() < end and not condition():
         time.sleep(0.02)
     return condition()
 
 
 def shared_memory_files():
     return set(os.listdir("/dev/shm")) if os.path.isdir("/dev/shm") else set()
-
-
-@both_kinds
-def test_shapes_dtypes_and_spaces(make_venv):
-    with make_venv([CounterEnv] * 3) as venv:
-        assert venv.num_envs == 3
-        assert venv.observation_space == CounterEnv.observation_space
-        assert venv.action_space == CounterEnv.action_space
-        assert venv.unwrapped is venv
-        obs = venv.reset()
-        assert obs.shape == (3, 1) and obs.dtype == np.float32
-        for actions in (np.zeros(3, int), [0, 1, 2]):
-            obs, rewards, dones, infos = venv.step(actions)
-            assert obs.shape == (3, 1) and obs.dtype == np.float32
-            assert rewards.shape == (3,) and rewards.dtype == np.float32
-            assert dones.shape == (3,) and dones.dtype == bool
-            assert [type(info) for info in infos] == [dict] * 3
 
 
 @both_kinds
@@ -142,10 +132,12 @@ def test_an_end_returns_the_next_observation_and_the_last_in_its_info(make_venv)
         dict(terminate_after=4, truncate_after=4),
         dict(),
     ]
-    with make_venv(counters(*settings)) as venv:
+    with make_venv(counters(*settings, reuse_buffer=True)) as venv:
+        assert venv.num_envs == 4 and venv.unwrapped is venv
         np.testing.assert_array_equal(venv.reset(), np.zeros((4, 1)))
         for step in range(1, 13):
             obs, rewards, dones, infos = venv.step([0] * 4)
+            assert (obs.dtype, rewards.dtype, dones.dtype) == ("f", "f", bool)
             for i, length in enumerate((3, 2, 4, 100)):
                 t = (step - 1) % length + 1
                 end = t == length
@@ -163,43 +155,13 @@ def test_an_end_returns_the_next_observation_and_the_last_in_its_info(make_venv)
         assert venv.step([0] * 4)[0].tolist() == [[1]] * 4
 
 
-@both_kinds
-def test_last_observation_survives_an_environment_that_reuses_its_array(make_venv):
-    env_fns = counters(dict(terminate_after=2), dict(), reuse_buffer=True)
-    with make_venv(env_fns) as venv:
-        venv.reset()
-        first, *_ = venv.step([0, 0])
-        *_, infos = venv.step([0, 0])
-        assert infos[0]["terminal_observation"] == [2]
-        assert first.tolist() == [[1], [1]]
-
-
-def vector_env(env_fns):
-    return GymnasiumVecEnv(
-        SyncVectorEnv(env_fns, autoreset_mode=AutoresetMode.SAME_STEP)
-    )
-
-
-all_kinds = pytest.mark.parametrize(
-    "make_venv",
-    [DummyVecEnv, partial(SubprocVecEnv, num_workers=2), vector_env],
-    ids=["dummy", "subproc", "gymnasium"],
+@of_kinds(
+    dummy=DummyVecEnv,
+    subproc=two_workers,
+    stacked=stacked,
+    gymnasium=partial(vector_env, copy=False),
 )
-
-
-def stacked(env_fns):
-    return VecFrameStack(DummyVecEnv(env_fns), 1)
-
-
-with_stacked = pytest.mark.parametrize(
-    "make_venv",
-    [DummyVecEnv, partial(SubprocVecEnv, num_workers=2), stacked],
-    ids=["dummy", "subproc", "stacked"],
-)
-
-
-@with_stacked
-def test_returned_arrays_never_change(make_venv):
+def test_returned_arrays_never_change_and_belong_to_the_caller(make_venv):
     with make_venv(counters(dict(truncate_after=4), dict())) as venv:
         arrays = [venv.reset()]
         for _ in range(3):
@@ -214,20 +176,10 @@ def test_returned_arrays_never_change(make_venv):
         assert len(arrays) > 10
         for array, copy in zip(arrays, copies):
             np.testing.assert_array_equal(array, copy)
-
-
-@with_stacked
-def test_writing_into_a_returned_array_changes_nothing_later(make_venv):
-    with make_venv([CounterEnv]) as venv:
-        if make_venv is stacked:
-            venv = VecFrameStack(venv.venv, 2)
-        venv.reset()[...] = 99
-        obs, rewards, dones, _ = venv.step([0])
-        assert obs[0, -1] == 1 and 99 not in obs
-        obs[...], rewards[...], dones[...] = 99, 99, True
-        obs, rewards, dones, _ = venv.step([0])
-        assert obs[0, -1] == 2 and 99 not in obs
-        assert rewards == [2] and not dones[0]
+            array[...] = 77
+        obs, rewards, dones, _ = venv.step([0, 0])
+        assert (obs.tolist(), rewards.tolist()) == ([[1], [1]], [1, 1])
+        assert not dones.any()
 
 
 @both_kinds
@@ -241,13 +193,15 @@ def test_render_tiles_the_frames(make_venv):
         assert (image[2:, 3:] == 0).all()
 
 
-@pytest.mark.filterwarnings("ignore:.*render")
-@all_kinds
-def test_environments_without_images_cannot_be_rendered(make_venv):
-    with make_venv([partial(gym.make, "CartPole-v1")] * 2) as venv:
-        venv.reset()
-        with pytest.raises(UserValueError, match='render_mode="rgb_array"'):
-            venv.render()
+class InPlaceEnv(CounterEnv):
+    """Doubles its action in place, which is its reward."""
+
+    action_space = gym.spaces.Box(-9, 9, (1,), np.float32)
+
+    def step(self, action):
+        action *= 2
+        obs, _, *others = super().step(action)
+        return obs, float(action[0]), *others
 
 
 @both_kinds
@@ -264,114 +218,38 @@ def test_actions_may_be_changed_in_place(make_venv):
 def test_an_action_that_is_nan_is_not_blamed_on_the_environment(make_venv):
     with make_venv([partial(gym.make, "Pendulum-v1")] * 2) as venv:
         venv.reset()
-        with pytest.raises(DivergedError, match="an action is NaN: .*learning rate"):
+        with pytest.raises(DivergedError, match="an action is NaN"):
             venv.step(np.array([[0], [np.nan]], np.float32))
 
 
-@both_kinds
-def test_closing_twice_is_allowed(make_venv):
-    venv = make_venv([CounterEnv] * 2)
-    venv.reset()
-    venv.close()
-    venv.close()
-    unused = make_venv([CounterEnv])
-    unused.close()
-    unused.close()
-
-
-def test_closing_ends_the_workers_even_in_a_step():
-    venv = SubprocVecEnv([CounterEnv] * 3, num_workers=3)
+def test_a_closed_or_deleted_env_has_no_workers():
+    venv = SubprocVecEnv([CounterEnv] * 3, num_workers=5)
     assert len(worker_processes()) == 3
     venv.reset()
     venv.step_async([0] * 3)
     venv.close()
+    venv.close()
     assert worker_processes() == []
     with pytest.raises(WorkerError, match="closed"):
         venv.step([0] * 3)
-
-
-def test_a_deleted_env_ends_its_workers():
     venv = SubprocVecEnv([CounterEnv], num_workers=1)
-    venv.reset()
-    assert worker_processes()
     del venv
     assert wait_until(lambda: not worker_processes())
 
 
-def test_one_environment_cannot_be_several():
+@both_kinds
+def test_what_cannot_be_one_vec_env_is_refused(make_venv):
     env = CounterEnv()
+    for env_fns in CounterEnv, env, [env], "CartPole-v1", []:
+        with pytest.raises(UserTypeError, match="needs a list of functions"):
+            make_venv(env_fns)
+    with pytest.raises(UserValueError, match=r"environment 1 has"):
+        make_venv([partial(gym.make, "CartPole-v1"), CounterEnv])
     with pytest.raises(UserValueError, match="an environment of its own"):
         DummyVecEnv([lambda: env] * 2)
-
-
-@pytest.mark.parametrize("kind", [DummyVecEnv, SubprocVecEnv])
-@pytest.mark.parametrize(
-    ("env_fns", "received"),
-    [
-        (CounterEnv, "received type"),
-        (CounterEnv(), "received CounterEnv"),
-        ([CounterEnv()], "received a list of CounterEnv"),
-        ("CartPole-v1", "received str"),
-        (["CartPole-v1"], "received a list of str"),
-    ],
-)
-def test_what_is_no_list_of_functions_is_refused(kind, env_fns, received):
-    expected = f"{kind.__name__} needs a list of functions .*{received}$"
-    with pytest.raises(UserTypeError, match=expected):
-        kind(env_fns)
-    with pytest.raises(UserValueError, match="needs at least one environment"):
-        kind([])
-
-
-def test_wrappers_of_one_environment_are_refused():
-    expected = "VecMonitor has to be around a VecEnv, received CounterEnv"
-    with pytest.raises(UserTypeError, match=expected):
-        VecMonitor(CounterEnv())
-
-
-def test_no_more_workers_than_environments():
-    with SubprocVecEnv([CounterEnv] * 2, num_workers=5) as venv:
-        assert len(worker_processes()) == 2
-        assert venv.reset().shape == (2, 1)
-
-
-@both_kinds
-def test_environments_of_different_spaces_are_refused(make_venv):
-    env_fns = [partial(gym.make, "CartPole-v1"), CounterEnv]
-    with (
-        time_limit(),
-        pytest.raises(UserValueError, match=r"environment 1 has"),
-    ):
-        make_venv(env_fns)
+    with pytest.raises(UserTypeError, match="has to be around a VecEnv"):
+        VecMonitor(env)
     assert worker_processes() == []
-
-
-class InPlaceEnv(CounterEnv):
-    """Doubles its action in place, which is its reward."""
-
-    action_space = gym.spaces.Box(-9, 9, (1,), np.float32)
-
-    def step(self, action):
-        action *= 2
-        obs, _, *others = super().step(action)
-        return obs, float(action[0]), *others
-
-
-class ClosedEnv(CounterEnv):
-    closed = 0
-
-    def close(self):
-        ClosedEnv.closed += 1
-
-
-@pytest.mark.parametrize(
-    "other", [partial(gym.make, "NoSuchEnv-v0"), partial(gym.make, "CartPole-v1")]
-)
-def test_environments_are_closed_if_another_cannot_be_used(other, monkeypatch):
-    monkeypatch.setattr(ClosedEnv, "closed", 0)
-    with pytest.raises((gym.error.Error, UserValueError)):
-        DummyVecEnv([ClosedEnv, ClosedEnv, other])
-    assert ClosedEnv.closed == 2
 
 
 class StackSpecification:
@@ -398,10 +276,7 @@ class StackSpecification:
     [
         ((6, 5, 1), np.uint8, 4),
         ((6, 5, 1), np.uint8, 3),
-        ((6, 5, 1), np.float32, 4),
         ((6, 5, 3), np.uint8, 4),
-        ((6, 5, 3), np.float32, 3),
-        ((2, 2, 4), np.uint8, 1),
         ((7,), np.float32, 3),
     ],
     ids=str,
@@ -415,7 +290,6 @@ def test_frame_stack_is_its_specification(shape, dtype, nstack):
     plain, stack = DummyVecEnv(env_fns), VecFrameStack(DummyVecEnv(env_fns), nstack)
     space = stack.observation_space
     assert space.shape == (*shape[:-1], shape[-1] * nstack)
-    assert space.dtype == dtype
     ends = 0
     for _ in range(2):
         frames, obs = plain.reset(), stack.reset()
@@ -430,7 +304,6 @@ def test_frame_stack_is_its_specification(shape, dtype, nstack):
             np.testing.assert_array_equal(results, stack_results)
             for i, done in enumerate(results[1]):
                 if not done:
-                    assert "terminal_observation" not in infos[i]
                     expected[i] = wanted[i].push(frames[i])
                     continue
                 ends += 1
@@ -445,6 +318,8 @@ def test_vec_monitor_reports_the_results_of_episodes():
     env_fns = counters(dict(terminate_after=3), dict(truncate_after=2))
     venv = VecMonitor(DummyVecEnv(env_fns))
     venv.reset()
+    venv.step([0, 0])
+    venv.reset()  # It drops the episodes before.
     started = time.time()
     results = [[], []]
     for _ in range(6):
@@ -457,17 +332,6 @@ def test_vec_monitor_reports_the_results_of_episodes():
     assert results == [[(6, 3)] * 2, [(3, 2)] * 3]
 
 
-def test_vec_monitor_drops_an_episode_that_a_reset_ends():
-    venv = VecMonitor(DummyVecEnv(counters(dict(terminate_after=3))))
-    venv.reset()
-    venv.step([0])
-    venv.step([0])
-    venv.reset()
-    for _ in range(3):
-        *_, infos = venv.step([0])
-    assert (infos[0]["episode"]["r"], infos[0]["episode"]["l"]) == (6, 3)
-
-
 def test_wrappers_have_the_attributes_of_the_inner_env():
     inner = DummyVecEnv([CounterEnv])
     venv = VecMonitor(VecFrameStack(inner, 2))
@@ -478,45 +342,15 @@ def test_wrappers_have_the_attributes_of_the_inner_env():
         venv.no_such_attribute  # noqa: B018
 
 
-def test_bounds_of_stacked_frames_are_in_the_order_of_the_frames():
-    class Bounded(CounterEnv):
-        observation_space = spaces.Box(np.float32([0, -5]), np.float32([1, 5]))
-
-    stacked = VecFrameStack(DummyVecEnv([Bounded]), 2).observation_space
-    assert stacked.low.tolist() == [0, -5, 0, -5]
-    assert stacked.high.tolist() == [1, 5, 1, 5]
-
-
-def test_gymnasium_vector_env_returns_new_arrays():
-    vector_env = SyncVectorEnv(
-        counters(dict(truncate_after=2), dict()),
-        autoreset_mode=AutoresetMode.SAME_STEP,
-        copy=False,
-    )
-    with GymnasiumVecEnv(vector_env) as venv:
-        venv.reset()
-        first, *_ = venv.step([0, 0])
-        *_, infos = venv.step([0, 0])
-        venv.step([0, 0])
-        assert first.tolist() == [[1], [1]]
-        assert infos[0]["terminal_observation"] == [2]
-
-
 def test_last_infos_of_a_gymnasium_vector_env_are_returned():
-    class Told(CounterEnv):
+    class Successful(CounterEnv):
         def step(self, action):
             obs, reward, terminated, truncated, _ = super().step(action)
             info = {"is_success": self.t == 2, "at": {"t": self.t}}
             return obs, reward, terminated, truncated, info
 
-    assert info_of({"of_all": np.zeros(2), "a": [3, 4], "_a": [True, False]}, 0) == {
-        "a": 3
-    }
-    vector_env = SyncVectorEnv(
-        [lambda: Told(truncate_after=2), lambda: Told(truncate_after=3)],
-        autoreset_mode=AutoresetMode.SAME_STEP,
-    )
-    with GymnasiumVecEnv(vector_env) as venv:
+    env_fns = [lambda: Successful(truncate_after=2), lambda: Successful(None, 3)]
+    with vector_env(env_fns) as venv:
         venv.reset()
         venv.step([0, 0])
         *_, infos = venv.step([0, 0])
@@ -528,92 +362,33 @@ def test_last_infos_of_a_gymnasium_vector_env_are_returned():
 
 
 @pytest.mark.parametrize(
-    "mode", [AutoresetMode.NEXT_STEP, AutoresetMode.DISABLED], ids=str
-)
-def test_gymnasium_vector_env_of_another_reset_mode_is_refused(mode):
-    vector_env = SyncVectorEnv([CounterEnv], autoreset_mode=mode)
-    with pytest.raises(UserTypeError, match=r"autoreset_mode is .*SAME_STEP"):
-        GymnasiumVecEnv(vector_env)
-
-
-@pytest.mark.parametrize(
     ("where", "index", "num_workers"),
-    [("constructor", 3, 2), ("reset", 2, 1), ("step", 0, 2), ("step", 3, 2)],
+    [("constructor", 3, 2), ("reset", 2, 1), ("step", 3, 2), ("render", 0, 1)],
 )
 def test_an_exception_of_an_environment_is_raised_with_its_traceback(
     where, index, num_workers
 ):
     env_fns = [CounterEnv] * 4
-    env_fns[index] = partial(FailingEnv, where)
+    # As if the pipe of the worker were broken.
+    env_fns[index] = partial(FailingEnv, where, BrokenPipeError)
     with time_limit(), pytest.raises(WorkerError) as error:
         venv = SubprocVecEnv(env_fns, num_workers)
         venv.reset()
         for t in (1, 2):
             assert venv.step([0] * 4)[1].tolist() == [t] * 4
         venv.step([0] * 4)
+        venv.render()
     message = str(error.value)
     assert f"environment {index} raised" in message
-    assert "ValueError: the gearbox is on fire" in message
+    assert "BrokenPipeError: the gearbox is on fire" in message
     assert "in break_down" in message and "toy_envs.py" in message
     assert worker_processes() == []
 
 
-@pytest.mark.parametrize("error_class", [EOFError, BrokenPipeError])
-def test_a_broken_pipe_inside_an_environment_is_raised_as_well(error_class):
-    env_fns = [CounterEnv, partial(FailingEnv, "step", error_class)]
-    with time_limit(), pytest.raises(WorkerError) as error:
-        venv = SubprocVecEnv(env_fns, num_workers=2)
-        venv.reset()
-        for _ in range(3):
-            venv.step([0, 0])
-    assert f"{error_class.__name__}: the gearbox is on fire" in str(error.value)
-
-
-def test_an_exception_of_render_is_raised():
-    env_fns = [CounterEnv, partial(FailingEnv, "render"), CounterEnv]
-    venv = SubprocVecEnv(env_fns, num_workers=1)
-    venv.reset()
-    with (
-        time_limit(),
-        pytest.raises(WorkerError, match="environment 1 raised"),
-    ):
-        venv.render()
-
-
-def test_an_exception_is_raised_while_other_environments_are_slow(monkeypatch):
-    # How long the slow one may take to end by itself.
-    monkeypatch.setattr(SUBPROC_MODULE + ".EXIT_SECONDS", 0.1)
-    env_fns = [partial(SlowEnv, seconds=60, first=3), partial(FailingEnv, "step")]
-    with SubprocVecEnv(env_fns, num_workers=2) as venv:
-        venv.reset()
-        for _ in range(2):
-            venv.step([0, 0])
-        with (
-            time_limit(),
-            pytest.raises(WorkerError, match="environment 1"),
-        ):
-            venv.step([0, 0])
-
-
-class PipeClosingEnv(CounterEnv):
-    def step(self, action):
-        os.closerange(3, 256)
-        time.sleep(60)
-
-
-def test_a_worker_that_closes_its_pipe_is_ended(monkeypatch):
-    monkeypatch.setattr(WORKER_MODULE + ".EXIT_SECONDS", 0.1)
-    with SubprocVecEnv(
-        [PipeClosingEnv] * 2, num_workers=1, on_worker_failure="raise"
-    ) as venv:
-        venv.reset()
-        with time_limit(), pytest.raises(WorkerDied, match="closed its pipe"):
-            venv.step([0, 0])
-
-
-def test_a_killed_worker_is_replaced(capsys):
-    log = logger.scoped_configure(None, ["stdout"])
-    with log, SubprocVecEnv([CounterEnv] * 4, num_workers=2) as venv:
+def test_a_killed_worker_is_replaced():
+    with SubprocVecEnv([CounterEnv] * 4, num_workers=2) as venv:
+        warnings = []
+        venv.warn = warnings.append
         venv.reset()
         venv.step([0] * 4)
         venv.step([0] * 4)
@@ -633,9 +408,9 @@ def test_a_killed_worker_is_replaced(capsys):
         worker_of(venv, 0).kill()
         assert venv.reset().tolist() == [[0]] * 4
         assert not venv.step([0] * 4)[2].any()
-    out = capsys.readouterr().out
-    assert out.count("warning: ") == 2
-    assert "environments 2 to 3 died with exit status -9; another takes over" in out
+    assert len(warnings) == 2
+    message = "environments 2 to 3 died with exit status -9; another takes over"
+    assert message in warnings[0]
 
 
 def test_an_episode_of_a_killed_worker_has_no_result():
@@ -659,92 +434,56 @@ def test_a_worker_killed_before_a_checkpoint_is_replaced():
         obs, _, dones, infos = venv.step([0, 0])
         assert obs.tolist() == [[2], [0]] and dones.tolist() == [False, True]
         assert infos[1]["terminal_observation"].tolist() == [1]
-    for make_venv in partial(SubprocVecEnv, num_workers=2), DummyVecEnv:
+    for make_venv in two_workers, DummyVecEnv:
         with make_venv([CounterEnv] * 2) as resumed:
             resumed.set_state(state)
             state = resumed.get_state()  # No step was made in between.
+            if make_venv is two_workers:
+                worker_of(resumed, 0).kill()
             obs, _, dones, infos = resumed.step([0, 0])
-            assert obs.tolist() == [[2], [0]] and dones.tolist() == [False, True]
+            again = make_venv is two_workers
+            assert obs.tolist() == [[0 if again else 2], [0]]
+            assert dones.tolist() == [again, True]
             assert infos[1]["terminal_observation"].tolist() == [1]
-            assert resumed.step([0, 0])[0].tolist() == [[3], [1]]
+            assert resumed.step([0, 0])[0].tolist() == [[1 if again else 3], [1]]
 
 
-def test_a_worker_killed_in_the_first_step_of_a_resumed_run_is_replaced():
-    with DummyVecEnv([CounterEnv] * 2) as venv:
-        venv.reset()
-        venv.step([0, 0])
-        state = venv.get_state()
-    with SubprocVecEnv([CounterEnv] * 2, num_workers=2) as resumed:
-        resumed.set_state(state)
-        worker_of(resumed, 1).kill()
-        infos = resumed.step([0, 0])[-1]
-        assert infos[1]["terminal_observation"].tolist() == [1]
-
-
-def test_a_worker_that_dies_again_is_reported():
+def test_a_worker_that_dies_in_every_step_is_reported():
     class Fatal(CounterEnv):
         def step(self, action):
             os._exit(7)
 
-    with SubprocVecEnv([CounterEnv, Fatal], num_workers=2) as venv:
+    with two_workers([CounterEnv, Fatal]) as venv:
         venv.reset()
-        with (
-            time_limit(20),
-            pytest.raises(WorkerError, match="exit status 7, as did those before it"),
-        ):
+        expected = "exit status 7, as did those before it"
+        with time_limit(20), pytest.raises(WorkerError, match=expected):
             for _ in range(10):
                 venv.step([0, 0])
         assert worker_processes() == []
 
 
-def test_a_worker_killed_while_it_takes_over_is_replaced(tmp_path):
-    starts = tmp_path / "starts"
-
-    class DiesWhenMadeAgain(CounterEnv):
-        def __init__(self):
-            super().__init__()
-            with open(starts, "a") as file:
-                file.write("x")
-            if starts.read_text() in ("xx", "xxx"):
-                os._exit(7)
-
-    with SubprocVecEnv([DiesWhenMadeAgain], num_workers=1) as venv:
-        venv.reset()
-        venv.step([0])
-        worker_of(venv, 0).kill()
-        with time_limit(20):
-            assert venv.step([0])[2].tolist() == [True]
-            assert venv.step([0])[0].tolist() == [[1]]
-    assert starts.read_text() == "xxxx"
-
-
-def test_a_signal_is_answered_while_a_worker_hangs(capsys):
-    log = logger.scoped_configure(None, ["stdout"])
-    with log, SubprocVecEnv([CounterEnv] * 4, num_workers=2) as venv:
+def test_a_signal_is_answered_while_a_worker_hangs():
+    signals = StopSignals()
+    with SubprocVecEnv([CounterEnv] * 4, num_workers=2) as venv:
+        warnings = []
+        venv.warn = warnings.append
         venv.reset()
         stopped = worker_of(venv, 1)
         stopped.suspend()
-        with stop_signals(), time_limit():
+        venv._longest_wait = 0.0  # Starting may have taken longer than a slice.
+        signals.catch()
+        try:
             threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGTERM)).start()
             start = time.monotonic()
-            with pytest.raises(SystemExit) as error:
+            with time_limit(), pytest.raises(SystemExit) as error:
                 venv.step([0] * 4)
-            # About 1.7 here; 6.2 if the worker had as long to end as without a signal.
-            assert time.monotonic() - start < 4
+        finally:
+            signals.release()
+        # About 1.7 here; 6.2 if the worker had as long to end as without a signal.
+        assert time.monotonic() - start < 4
         assert error.value.code == 128 + signal.SIGTERM
         assert not stopped.is_running()
-    assert "environments 2 to 3 did not respond" in capsys.readouterr().out
-
-
-@contextlib.contextmanager
-def stop_signals():
-    """Catches them as a run does."""
-    signals = StopSignals()
-    signals.catch()
-    try:
-        yield
-    finally:
-        signals.release()
+    assert "environments 2 to 3 did not respond" in warnings[0]
 
 
 def test_a_replaced_worker_continues_its_monitor_files(tmp_path):
@@ -769,24 +508,6 @@ def test_a_replaced_worker_continues_its_monitor_files(tmp_path):
         assert (venv.reset()[1] != first_obs).any()  # not the same episodes again
 
 
-def test_unknown_on_worker_failure_is_refused():
-    with pytest.raises(UserValueError, match="'replace' or 'raise', received 'stop'"):
-        SubprocVecEnv([CounterEnv], on_worker_failure="stop")
-
-
-def test_a_killed_worker_is_reported_with_its_exit_status():
-    with SubprocVecEnv([CounterEnv] * 4, 2, on_worker_failure="raise") as venv:
-        venv.reset()
-        venv.step([0] * 4)
-        worker_of(venv, 1).send_signal(signal.SIGKILL)
-        with time_limit(), pytest.raises(WorkerError) as error:
-            for _ in range(3):
-                venv.step([0] * 4)
-        assert "environments 2 to 3" in str(error.value)
-        assert "exit status -9" in str(error.value)
-        assert worker_processes() == []
-
-
 @pytest.mark.parametrize("on_worker_failure", ["replace", "raise"])
 def test_a_worker_that_hangs_is_ended(on_worker_failure, capsys):
     with SubprocVecEnv([CounterEnv] * 4, 2, on_worker_failure) as venv:
@@ -802,19 +523,9 @@ def test_a_worker_that_hangs_is_ended(on_worker_failure, capsys):
                     venv.step([0] * 4)
                 return
             assert venv.step([0] * 4)[2].tolist() == [False, False, True, True]
-        assert message in capsys.readouterr().out
+        assert message in capsys.readouterr().err
         assert not stopped.is_running()
         assert venv.step([0] * 4)[0].tolist() == [[3], [3], [1], [1]]
-
-
-def test_an_environment_that_waits_for_ever_is_named():
-    env_fns = [CounterEnv, partial(SlowEnv, seconds=10_000, first=2)]
-    with SubprocVecEnv(env_fns, 2, "raise", worker_timeout=60) as venv, time_limit():
-        venv.worker_timeout = 1
-        venv.reset()
-        venv.step([0, 0])
-        with pytest.raises(WorkerError, match="environment 1 did not respond"):
-            venv.step([0, 0])
 
 
 def test_a_worker_that_stops_taking_a_large_request_is_ended():
@@ -841,22 +552,6 @@ def test_a_worker_that_stops_in_the_middle_of_its_answer_is_ended():
             venv.step_wait()
 
 
-def test_a_worker_killed_while_it_answers_is_reported():
-    env_fns = [partial(LargeInfoEnv, 10**7)]
-    with SubprocVecEnv(env_fns, on_worker_failure="raise") as venv:
-        venv.reset()
-        venv.step_async([0])
-        (worker,) = worker_processes()
-        # It stops in the middle of its answer, once the pipe is full.
-        assert wait_until(lambda: stalled(worker))
-        worker.send_signal(signal.SIGKILL)
-        with (
-            time_limit(),
-            pytest.raises(WorkerError, match="exit status -9"),
-        ):
-            venv.step_wait()
-
-
 def stalled(process):
     """Whether a process used no processor time in a quarter of a second."""
     before = sum(process.cpu_times()[:2])
@@ -864,21 +559,16 @@ def stalled(process):
     return sum(process.cpu_times()[:2]) == before
 
 
-def test_workers_ignore_ctrl_c():
-    with SubprocVecEnv([CounterEnv] * 2, num_workers=2) as venv:
-        venv.reset()
-        for worker in worker_processes():
-            worker.send_signal(signal.SIGINT)
-        for t in (1, 2):
-            assert venv.step([0, 0])[0].tolist() == [[t], [t]]
-
-
-def test_an_interrupted_step_ends_the_workers():
+def test_an_interrupted_step_ends_the_workers_which_ignore_it_themselves():
     def ctrl_c(*_):
         raise KeyboardInterrupt
 
-    with SubprocVecEnv([partial(SlowEnv, seconds=0.4)] * 2, num_workers=2) as venv:
+    env_fns = [partial(SlowEnv, seconds=0.4, first=2)] * 2
+    with SubprocVecEnv(env_fns, num_workers=2) as venv:
         venv.reset()
+        for worker in worker_processes():
+            worker.send_signal(signal.SIGINT)
+        assert venv.step([0, 0])[0].tolist() == [[1], [1]]
         with pytest.raises(KeyboardInterrupt), interrupt_after(0.1, ctrl_c):
             venv.step([0, 0])
         # The answers of that step would be taken for those of later calls.
@@ -886,6 +576,14 @@ def test_an_interrupted_step_ends_the_workers():
         for call in (venv.reset, partial(venv.step, [0, 0]), venv.get_state):
             with pytest.raises(WorkerError, match="closed"):
                 call()
+
+
+def test_memory_that_is_full_is_an_error(monkeypatch):
+    with open("/dev/full", "wb") as full:
+        monkeypatch.setattr(subproc_vec_env.tempfile, "TemporaryFile", lambda dir: full)
+        with pytest.raises(UserFileError, match="no 4 bytes for observations"):
+            SubprocVecEnv([CounterEnv])
+    assert worker_processes() == []
 
 
 def run_script(folder, text, **kwargs):
@@ -924,14 +622,18 @@ def test_a_killed_parent_leaves_no_process_and_no_memory(tmp_path):
     assert os.listdir(temporary) == []
 
 
-def test_a_script_needs_no_main_guard_and_runs_once(tmp_path):
+def test_a_script_needs_no_main_guard_and_runs_once_wherever_it_is(tmp_path):
+    (tmp_path / "numpy.py").write_text("raise ImportError('not this one')")
+    folder = tmp_path / "scripts"
+    folder.mkdir()
     script = """
         print("started", flush=True)
         import gymnasium as gym
         from gymnasium import spaces
+        from toy_envs import CounterEnv  # of the search path
         from baselines.common.vec_env import SubprocVecEnv
 
-        class Mine(gym.Env):
+        class Mine(CounterEnv):
             action_space = observation_space = spaces.Discrete(4)
             def reset(self, *, seed=None, options=None):
                 return 1, {}
@@ -940,50 +642,23 @@ def test_a_script_needs_no_main_guard_and_runs_once(tmp_path):
 
         venv = SubprocVecEnv([Mine, lambda: Mine()], num_workers=2)
         print(venv.reset(), *venv.step([3, 0])[:2], flush=True)
-        venv.close()
+        venv.step_async([0, 0])
         """
-    with run_script(tmp_path, script, cwd=tmp_path) as process:
+    path = os.pathsep.join([os.path.dirname(__file__), *sys.path])
+    env = {**os.environ, "PYTHONPATH": path}
+    with run_script(folder, script, cwd=tmp_path, env=env) as process:
         out, err = process.communicate(timeout=60)
     assert err == ""
     assert out == "started\n[1 1] [3 0] [2. 2.]\n"
     assert process.returncode == 0
 
 
-def test_workers_import_what_the_script_imports_wherever_it_is_started(tmp_path):
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    (elsewhere / "numpy.py").write_text("raise ImportError('not this one')")
-    script = """
-        from baselines.common.vec_env import SubprocVecEnv
-        from toy_envs import CounterEnv
-        with SubprocVecEnv([CounterEnv], num_workers=1) as venv:
-            print(venv.reset())
-        """
-    env = {**os.environ, "PYTHONPATH": os.path.dirname(__file__)}
-    with run_script(tmp_path, script, cwd=elsewhere, env=env) as process:
-        out, err = process.communicate(timeout=60)
-    assert (out, err) == ("[[0.]]\n", "")
-
-
-def test_a_script_that_ends_without_closing_prints_nothing(tmp_path):
-    script = """
-        from baselines.common.envs import make_vec_env
-        venv = make_vec_env("CartPole-v1", num_env=2, num_workers=2)
-        venv.reset()
-        venv.step_async([0, 0])
-        """
-    with run_script(tmp_path, script) as process:
-        out, err = process.communicate(timeout=60)
-    assert (out, err, process.returncode) == ("", "", 0)
-
-
 def test_workers_are_small_and_import_no_framework():
     before = shared_memory_files()
-    env_fns = [lambda: ModuleLog(make_env(PONG))] * 16
+    env_fns = [lambda: ModuleLog(make_env("PongNoFrameskip-v4"))] * 4
     with SubprocVecEnv(env_fns, num_workers=2) as venv:
         venv.reset()
-        for _ in range(5):
-            *_, infos = venv.step([0] * 16)
+        *_, infos = venv.step([0] * 4)
         # Pages of libraries count by the share of each process: how many of them the
         # kernel maps ahead depends on its page cache, by 30 MB and more.
         sizes = [worker.memory_full_info().pss for worker in worker_processes()]

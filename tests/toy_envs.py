@@ -149,22 +149,18 @@ class Broken(gym.Env):
         first: the observation of ``reset``.
         info: what ``reset`` returns beside it, or None for the observation alone.
         step: changes of the five values of ``step``, by position; or all of them.
-        later: another space of observations, which it has after ``reset``.
     """
 
     action_space = spaces.Discrete(2)
 
-    def __init__(self, space=BOX, first=GOOD, info=(), step=None, later=None):
+    def __init__(self, space=BOX, first=GOOD, info=(), step=None):
         self.observation_space = space
         self.first = first
         self.info = dict(info) if info is not None else None
         self.results = step if step is not None else {}
-        self.later = later
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
-        if self.later is not None:
-            self.observation_space = self.later
         return self.first if self.info is None else (self.first, self.info)
 
     def step(self, action):

@@ -10,12 +10,10 @@ import time
 
 import gymnasium as gym
 
-from baselines import logger
 from baselines.common.base.errors import UserFileError, UserValueError
 from baselines.common.base.lazy import import_extra
 from baselines.common.base.tables import read_table
 from baselines.common.saving.files import (
-    flush,
     open_text,
     synced_size,
     writing,
@@ -50,17 +48,17 @@ class Monitor(gym.Wrapper):
     """
 
     EXT = "monitor.csv"
-    begins_files = True  # whether a reset creates the file
+    records = True  # whether resets create files, and ends of episodes write rows
 
     @staticmethod
     @contextlib.contextmanager
     def without_files():
-        """Lets resets create no files inside a ``with`` block."""
-        before, Monitor.begins_files = Monitor.begins_files, False
+        """Lets Monitors write nothing, and allow any reset, inside a ``with`` block."""
+        before, Monitor.records = Monitor.records, False
         try:
             yield
         finally:
-            Monitor.begins_files = before
+            Monitor.records = before
 
     def __init__(self, env, filename=None, allow_early_resets=True, info_keywords=()):
         super().__init__(env)
@@ -68,7 +66,6 @@ class Monitor(gym.Wrapper):
         self.info_keywords = info_keywords
         self.t_start = time.time()
         self.writer = None
-        self.records = True  # except in a replay, see Recorder
         if filename is not None:
             env_id = env.spec.id if env.spec else None
             header = {"t_start": self.t_start, "env_id": env_id}
@@ -79,7 +76,7 @@ class Monitor(gym.Wrapper):
 
     def reset(self, **kwargs):
         begun = self.episode_length > 0 and not self.needs_reset
-        if begun and not self.allow_early_resets and self.records:
+        if begun and not self.allow_early_resets and Monitor.records:
             raise RuntimeError(
                 "reset() before the end of an episode, which this Monitor does not "
                 "allow; make it without allow_early_resets=False if that is intended"
@@ -91,7 +88,7 @@ class Monitor(gym.Wrapper):
         return obs, info
 
     def _begin_file(self):
-        if self.writer and self.records and Monitor.begins_files:
+        if self.writer and Monitor.records:
             self.writer.open()
 
     def step(self, action):
@@ -108,7 +105,7 @@ class Monitor(gym.Wrapper):
             result |= {key: info[key] for key in self.info_keywords}
             self.needs_reset = True
             info = {**info, "episode": result}
-            if self.writer and self.records:
+            if self.writer and Monitor.records:
                 self.writer.write_row(result)
         return obs, reward, terminated, truncated, info
 
@@ -159,17 +156,20 @@ class ResultsWriter:
     """Writes a ``monitor.csv`` file for one environment or for a VecEnv."""
 
     def __init__(self, filename, header, extra_keys=()):
-        filename = os.path.expanduser(os.fspath(filename))
-        # The logger's folder may not exist yet.
-        if os.path.isdir(filename) or filename == logger.get_dir():
-            filename = os.path.join(filename, Monitor.EXT)
-        elif not filename.endswith(Monitor.EXT):
-            filename = f"{filename}.{Monitor.EXT}"
-        self.filename = os.path.abspath(filename)
+        # Now, as the current folder may change.
+        self.filename = os.path.abspath(os.path.expanduser(os.fspath(filename)))
         self.header = header
         self.keys = ("r", "l", "t", *extra_keys)
         self.file = None
         self.continues = False  # whether an earlier process began the file
+
+    def find_path(self) -> str:
+        """Returns the path of the file: in ``filename``, if that is a folder."""
+        if os.path.isdir(self.filename):
+            return os.path.join(self.filename, Monitor.EXT)
+        if self.filename.endswith(Monitor.EXT):
+            return self.filename
+        return f"{self.filename}.{Monitor.EXT}"
 
     def open(self):
         """Creates the file and its folders, unless it is already open.
@@ -177,29 +177,40 @@ class ResultsWriter:
         Raises:
             UserFileError: if the file exists and belongs to a run, or cannot be made.
         """
-        if self.file and os.path.exists(self.filename):
-            return  # It is gone if a run with overwrite has removed it.
-        self.close()
-        if os.path.exists(self.filename) and not self.continues:
-            check_no_run(os.path.dirname(self.filename))
-        with writing(self.filename):
-            os.makedirs(os.path.dirname(self.filename), exist_ok=True)
-            self.file = open_text(self.filename)
+        if self.file:
+            return
+        path = self.find_path()
+        if os.path.exists(path) and not self.continues:
+            check_no_run(os.path.dirname(path))
+        with writing(path):
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            self._use(open_text(path))
             # The blank at the end of the first line is part of the format.
             self.file.write(f"# {json.dumps(self.header)} \n")
-            self.csv = csv.DictWriter(self.file, self.keys)
             self.csv.writeheader()
             self.file.flush()
 
+    def _use(self, file):
+        self.file, self.csv = file, csv.DictWriter(file, self.keys)
+
+    def _check_removed(self):
+        """Closes a file that a run with ``overwrite`` has removed."""
+        if self.file and not os.path.exists(self.file.name):
+            self.close()
+
     def write_row(self, row):
-        """Writes the result of an episode; raises WriteError if that fails."""
+        """Writes the result of an episode; raises UserFileError if that fails."""
+        self._check_removed()
         self.open()
-        with writing(self.filename):
+        with writing(self.file.name):
             self.csv.writerow(row)
-            flush(self.file)
+            self.file.flush()
 
     def get_state(self) -> dict:
-        return {"header": self.header, "size": synced_size(self.file)}
+        """Returns the header and the size of the file, None if there is no file."""
+        self._check_removed()
+        size = synced_size(self.file) if self.file else None
+        return {"header": self.header, "size": size}
 
     def set_state(self, state) -> None:
         """Opens the file of an earlier process, truncated to its size at that time.
@@ -207,9 +218,10 @@ class ResultsWriter:
         Raises:
             UserFileError: if the file is missing or shorter than that.
         """
+        self.close()
         self.continues, self.header = True, state["header"]
-        self.file = open_text(self.filename, state["size"])
-        self.csv = csv.DictWriter(self.file, self.keys)
+        if state["size"] is not None:
+            self._use(open_text(self.find_path(), state["size"]))
 
     def take_over(self):
         """Opens the file of a process that died, and drops an incomplete last row.
@@ -220,12 +232,12 @@ class ResultsWriter:
         """
         self.continues = True
         try:
-            with open(self.filename, "rb") as file:
+            with open(self.find_path(), "rb") as file:
                 text = file.read()
             header = json.loads(text.partition(b"\n")[0][1:])
             size = text.rindex(b"\n") + 1
             last_row = text[:size].splitlines()[-1].split(b",")
-            t_start = os.path.getmtime(self.filename) - float(last_row[2])
+            t_start = os.path.getmtime(self.find_path()) - float(last_row[2])
         except (OSError, ValueError, IndexError):
             return None
         self.set_state({"header": header, "size": size})
@@ -233,8 +245,7 @@ class ResultsWriter:
 
     def close(self):
         if self.file:
-            with contextlib.suppress(OSError):  # It has been raised before.
-                self.file.close()
+            self.file.close()
             self.file = None
 
 

@@ -6,7 +6,6 @@ import numpy as np
 
 from baselines import logger
 from baselines.common.base.errors import UserValueError
-from baselines.common.envs.checked import to_number
 
 
 def result_of(info) -> dict:
@@ -15,8 +14,8 @@ def result_of(info) -> dict:
     It includes ``success``, 0 or 1, if the info reports it.
     """
     # In gymnasium-robotics, robots report the first and mazes the second.
-    success = to_number(info.get("is_success", info.get("success")))
-    known = {"success": success} if success in (0.0, 1.0) else {}
+    success = info.get("is_success", info.get("success"))
+    known = {"success": float(success)} if success in (0, 1) else {}
     return info["episode"] | known
 
 

@@ -5,9 +5,9 @@ import copy
 import os
 import sys
 from ctypes.util import find_library
-from functools import partial
 
 import gymnasium as gym
+from gymnasium.envs.registration import EnvSpec
 
 from baselines.bench.monitor import Monitor
 from baselines.common.base import mpi
@@ -17,12 +17,7 @@ from baselines.common.base.errors import (
     UserValueError,
     first_line,
     install_command,
-)
-from baselines.common.base.machine import check_memory
-from baselines.common.base.user_code import (
-    find_definition,
-    find_place,
-    told_in_one_line,
+    shown,
 )
 from baselines.common.envs.checked import CheckedEnv
 from baselines.common.envs.recorder import Recorder, has_wrapper
@@ -54,13 +49,11 @@ EXTRAS = {  # that install what an environment type needs
     "mujoco": "mujoco",
     "toy_text": "play",
 }
-PYGAME_TYPES = {"box2d", "classic_control", "toy_text"}  # which it draws
 # Time of one step, for types of environment with fast steps; others count as slow.
 STEP_SECONDS = {"classic_control": 20e-6, "toy_text": 20e-6, "mujoco": 50e-6}
 # Time for workers to wake up and answer, as their cores have become idle.
 WAKE_UP_SECONDS = 300e-6
-# Minimum memory of an emulator, physics, a worker's program; others as CartPole.
-ENV_BYTES = {"atari": 900_000, "mujoco": 100_000, "retro": 20_000_000}
+WITHOUT_WORKERS = {"on_worker_failure": "replace", "worker_timeout": WORKER_TIMEOUT}
 
 
 def make_env(
@@ -89,8 +82,8 @@ def make_env(
 
     Raises:
         MissingDependency: if the environment needs a package that is missing.
-        UserValueError: if arguments do not suit the environment, or its own code
-            raises; the message then has file and line.
+        UserValueError: if arguments do not suit the environment, Gymnasium refuses to
+            make it, or it cannot be drawn.
     """
     spec, env_kwargs = as_spec(env_id), env_kwargs or {}
     env_type = env_type or find_env_type(spec)
@@ -105,16 +98,17 @@ def make_env(
             f"is of type {env_type}, received gamestate {gamestate!r}"
         )
     drawn = env_kwargs.get("render_mode") == "rgb_array"
-    with explained(spec, env_type, env_kwargs):
+    with explained(spec, env_type, drawn):
         if drawn:
             prepare_drawing()
-        env = CheckedEnv(make_base_env(spec, env_type, gamestate, env_kwargs))
+        env = make_base_env(spec, env_type, gamestate, env_kwargs)
+        # Flattened below the Recorder, as checkpoints need arrays.
+        env = CheckedEnv(flatten_observations(env))
         env.reset(seed=seed)
         if drawn:
-            check_drawing(env, spec, env_type)
+            check_drawing(env, spec)
     env.action_space.seed(seed)
-    # Flattened below the Recorder, which stores observations: checkpoints need arrays.
-    env = Recorder(flatten_observations(env))
+    env = Recorder(env)
     env = Monitor(env, monitor_file, allow_early_resets=True)
     if isinstance(env.action_space, gym.spaces.Box):
         env = ClipActions(env)
@@ -150,45 +144,42 @@ def make_base_env(spec, env_type, gamestate, env_kwargs) -> gym.Env:
 
 
 @contextlib.contextmanager
-def explained(spec, env_type, env_kwargs):
-    """Turns errors of making an environment into errors of one line.
+def explained(spec, env_type, drawn):
+    """Says what to do about packages that are missing, and what Gymnasium refuses.
 
     Raises:
         MissingDependency: if a package is missing.
-        UserValueError: for other errors of Gymnasium or of the environment's own code.
+        UserValueError: for other errors of Gymnasium, and for an environment that is to
+            be ``drawn`` and takes no ``render_mode``.
     """
     name = f"environment {spec.id!r}"
-    find_home = partial(find_definition, spec.entry_point)
-    with told_in_one_line(f"{name} cannot be made", find_home):
-        try:
-            yield
-        except (ImportError, gym.error.DependencyNotInstalled) as error:
-            reason = first_line(error)
-            if env_type in EXTRAS:
-                reason = f"{install_command(EXTRAS[env_type])} first ({reason})"
-            elif newer := find_newer(spec):
-                reason = f"did you mean {newer!r}? ({reason})"
-            elif place := find_place(error):
-                reason = f"{place}: {reason}"
-            raise MissingDependency(f"{name} cannot be used: {reason}") from error
-        except TypeError as error:
-            if "render_mode" not in env_kwargs:
-                raise
-            reason = first_line(error)
-            raise UserValueError(f"{name} cannot be drawn: {reason}") from error
-        except gym.error.Error as error:
-            reason = first_line(error)
-            raise UserValueError(f"{name} cannot be made: {reason}") from error
+    try:
+        yield
+    except (ImportError, gym.error.DependencyNotInstalled) as error:
+        hint = (
+            f"{install_command(EXTRAS[env_type])} first" if env_type in EXTRAS else ""
+        )
+        if not hint and (newer := find_newer(spec)):
+            hint = f"did you mean {newer!r}?"
+        if not hint:
+            raise
+        reason = f"{hint} ({first_line(error)})"
+        raise MissingDependency(f"{name} cannot be used: {reason}") from error
+    except gym.error.Error as error:
+        raise UserValueError(f"{name} cannot be made: {first_line(error)}") from error
+    except TypeError as error:
+        if not drawn:
+            raise
+        raise UserValueError(f"{name} cannot be drawn: {first_line(error)}") from error
 
 
 def as_spec(env_id):
     """Returns the Gymnasium spec of an id; a spec itself is returned unchanged."""
     if isinstance(env_id, str):
         return find_spec(env_id)
-    if isinstance(env_id, type) or not hasattr(env_id, "entry_point"):
-        named = env_id if isinstance(env_id, type) else type(env_id)
+    if not isinstance(env_id, EnvSpec):
         raise UserTypeError(
-            f"env_id has to be an id or a Gymnasium spec, received {named.__name__}: "
+            f"env_id has to be an id or a Gymnasium spec, received {shown(env_id)}: "
             "register the environment, or use VecMonitor(SubprocVecEnv([make] * N)) "
             "with a function that makes it"
         )
@@ -203,24 +194,28 @@ def prepare_drawing() -> None:
         os.environ.setdefault("MUJOCO_GL", "egl")
 
 
-def check_drawing(env, spec, env_type) -> None:
-    """Draws an environment once, if a missing package may only show then.
+def check_drawing(env, spec) -> None:
+    """Draws an environment once, as what is missing for that may only show then.
 
     Raises:
-        gym.error.DependencyNotInstalled: if pygame is missing.
-        UserValueError: if MuJoCo cannot draw it.
+        gym.error.DependencyNotInstalled: if a package is missing.
+        UserValueError: if it cannot be drawn for another reason.
     """
-    if env_type in PYGAME_TYPES:
-        env.render()  # which imports pygame
-    elif "mujoco" in sys.modules:
-        try:
-            env.render()
-        except Exception as error:  # of MuJoCo, or of one of three libraries below it
-            raise UserValueError(
-                f"environment {spec.id!r} cannot be drawn: {first_line(error)}; "
-                f"MUJOCO_GL is {os.environ.get('MUJOCO_GL', 'not set')}, and may be "
-                "egl, osmesa or, where there is a screen, glfw"
-            ) from error
+    try:
+        env.render()
+    except gym.error.DependencyNotInstalled:
+        raise
+    except Exception as error:  # of the environment, MuJoCo or a library below it
+        hint = ""
+        if "mujoco" in sys.modules:
+            backend = os.environ.get("MUJOCO_GL", "not set")
+            hint = (
+                f"; MUJOCO_GL is {backend}, and may be egl, osmesa or, where there is "
+                "a screen, glfw"
+            )
+        raise UserValueError(
+            f"environment {spec.id!r} cannot be drawn: {first_line(error)}{hint}"
+        ) from error
 
 
 def make_vec_env(
@@ -263,21 +258,14 @@ def make_vec_env(
             are set but there are no workers.
 
     Raises:
-        UserTypeError: if ``env_type`` is a number.
-        UserValueError: if there is no such ``env_type``, if retro games would have to
-            share a worker, or that many environments do not fit into memory.
+        UserTypeError: if ``env_id`` is no id or spec.
+        UserValueError: if there is no such environment or ``env_type``, or if retro
+            games would have to share a worker.
     """
     spec = as_spec(env_id)
-    if isinstance(env_type, int):
-        raise UserTypeError(
-            f"env_type has to be text, such as 'atari', received {env_type}; for that "
-            f"many environments, give num_env={env_type}"
-        )
     if env_type is not None:
         check_env_type(env_type)
     env_type = env_type or find_env_type(spec)
-    size = num_env * ENV_BYTES.get(env_type, 10_000)
-    check_memory(f"a set of {num_env:,} environments", size, "num_env")
     # Read here, because worker processes are not MPI ranks.
     seed, rank = mpi.own_seed(seed), mpi.rank
 
@@ -307,20 +295,21 @@ def make_vec_env(
         num_workers = num_env
     if num_workers is None and not use_workers(env_type, num_env):
         venv = DummyVecEnv(env_fns)
-        venv.ignored = list_ignored(on_worker_failure, worker_timeout)
+        settings = {
+            "on_worker_failure": on_worker_failure,
+            "worker_timeout": worker_timeout,
+        }
+        venv.ignored = [
+            f"{name} has no effect: the environments run in this process, without "
+            "workers"
+            for name, default in WITHOUT_WORKERS.items()
+            if settings[name] != default
+        ]
     else:
         venv = SubprocVecEnv(env_fns, num_workers, on_worker_failure, worker_timeout)
     venv.spec = copy.copy(spec)
     venv.spec.kwargs = {**spec.kwargs, **(env_kwargs or {})}
     return venv
-
-
-def list_ignored(on_worker_failure, worker_timeout) -> list:
-    """Returns a sentence about each argument that has no effect without workers."""
-    given = {"on_worker_failure": on_worker_failure, "worker_timeout": worker_timeout}
-    usual = {"on_worker_failure": "replace", "worker_timeout": WORKER_TIMEOUT}
-    why = "has no effect: the environments run in this process, without workers"
-    return [f"{name} {why}" for name in given if given[name] != usual[name]]
 
 
 def use_workers(env_type, num_env) -> bool:
@@ -363,29 +352,19 @@ def as_vec_env(env, seed=None) -> VecEnv:
     if isinstance(env, gym.vector.VectorEnv):
         return VecMonitor(GymnasiumVecEnv(env, seed))
     if isinstance(env, gym.Env):
-        checked = has_wrapper(env, CheckedEnv)
-        env = flatten_observations(env if checked else CheckedEnv(env))
+        env = flatten_observations(env)
+        env = env if has_wrapper(env, CheckedEnv) else CheckedEnv(env)
         with Monitor.without_files():  # They begin when the run does.
             env.reset(seed=seed)
         venv = DummyVecEnv([lambda: env])
         venv.spec = env.spec
         # A Monitor inside records more: raw rewards, and full games of several lives.
         return venv if has_wrapper(env, Monitor) else VecMonitor(venv)
-    if isinstance(env, VecEnv) or all(
-        hasattr(env, name) for name in ("num_envs", "step_async", "step_wait")
-    ):
-        return env
-    if isinstance(env, type):
+    needed = "num_envs", "step_async", "step_wait"
+    if isinstance(env, type) or not all(hasattr(env, name) for name in needed):
         raise UserTypeError(
-            f"env has to be an environment, received the class {env.__name__}; call it"
+            f"env has to be a VecEnv or a gymnasium.Env, received {shown(env)}; "
+            "make_vec_env makes one by its id, and shimmy "
+            "(shimmy.GymV21CompatibilityV0(env=env)) converts one of the old gym API"
         )
-    if hasattr(env, "reset") and hasattr(env, "step"):
-        raise UserTypeError(
-            f"{type(env).__name__} is an environment of the old gym API; it has to be "
-            "a gymnasium.Env: port it, or convert it with shimmy "
-            "(pip install shimmy; shimmy.GymV21CompatibilityV0(env=env))"
-        )
-    raise UserTypeError(
-        f"env has to be a VecEnv or a gymnasium.Env, received {type(env).__name__}"
-        + (" (make it with make_vec_env first)" if isinstance(env, str) else "")
-    )
+    return env

@@ -1,12 +1,10 @@
 """Environments whose state can be saved and restored."""
 
-import contextlib
-
 import gymnasium as gym
 import numpy as np
 
 from baselines.bench.monitor import Monitor
-from baselines.common.base.errors import UserTypeError, UserValueError
+from baselines.common.base.errors import UserValueError
 from baselines.common.envs.checked import CheckedEnv
 
 # Gymnasium's wrappers whose state survives reset() and cannot be restored.
@@ -27,6 +25,7 @@ class Recorder(gym.Wrapper):
 
     def __init__(self, env):
         super().__init__(env)
+        self.name = str(env.spec.id if env.spec else env.unwrapped)
         self.actions = np.zeros(0)  # [capacity, *action shape]
         self.num_actions = 0  # of them, since the last reset
         self.generator_state = None
@@ -62,22 +61,10 @@ class Recorder(gym.Wrapper):
         self.num_actions += 1
 
     def get_state(self) -> dict:
-        """Returns what ``set_state`` needs; the environment has to be reset first.
-
-        Raises:
-            UserTypeError: if its ``np_random`` is not a ``numpy.random.Generator``.
-        """
-        if not has_generator(self):
-            raise UserTypeError(
-                f"environment {self.spec.id if self.spec else self.unwrapped} cannot "
-                "be saved in checkpoints: its np_random has to be a "
-                "numpy.random.Generator, received "
-                f"{type(self.unwrapped.np_random).__name__}; train without, "
-                "checkpoint_interval=0"
-            )
+        """Returns what ``set_state`` needs; the environment has to be reset first."""
         actions = self.actions[: self.num_actions] if self.num_actions else np.zeros(0)
         return {
-            "env": str(self.spec.id if self.spec else self.unwrapped),
+            "env": self.name,
             "generator": self.generator_state,
             "reset_arguments": self.reset_arguments,
             "actions": actions.copy(),
@@ -91,13 +78,13 @@ class Recorder(gym.Wrapper):
         Raises:
             UserValueError: if the environment is another one, or the replay differs.
         """
-        name = str(self.spec.id if self.spec else self.unwrapped)
-        if state["env"] != name:
+        if state["env"] != self.name:
             raise UserValueError(
-                f"the checkpoint has environment {state['env']}, this run has {name}"
+                f"the checkpoint has environment {state['env']}, this run has "
+                f"{self.name}"
             )
         self.unwrapped.np_random.bit_generator.state = state["generator"]
-        with paused(monitors_below(self)):
+        with Monitor.without_files():
             self.reset(**state["reset_arguments"])
             # A reset with a seed draws from a new generator, as it did then.
             self.generator_state = state["generator"]
@@ -107,7 +94,7 @@ class Recorder(gym.Wrapper):
             self.last_obs, state["last_obs"], equal_nan=True
         ):
             raise UserValueError(
-                f"{name} cannot be resumed: the same actions from the same random "
+                f"{self.name} cannot be resumed: the same actions from the same random "
                 "state gave another observation or return, so it must have hidden "
                 "state that survives reset()"
             )
@@ -126,23 +113,6 @@ def with_recorder(env) -> gym.Env:
         return Recorder(env)
     above[-1].env = Recorder(above[-1].env)
     return env
-
-
-def monitors_below(recorder) -> list:
-    """Returns the Monitors below a Recorder."""
-    return [x for x in wrappers_of(recorder.env) if isinstance(x, Monitor)]
-
-
-@contextlib.contextmanager
-def paused(monitors):
-    """Lets Monitors record nothing inside a ``with`` block."""
-    for monitor in monitors:
-        monitor.records = False
-    try:
-        yield
-    finally:
-        for monitor in monitors:
-            monitor.records = True
 
 
 def has_wrapper(env, kind) -> bool:
@@ -192,7 +162,8 @@ def stateful_wrappers(env) -> list:
         if hasattr(env, "get_state"):
             wrappers.append(env)
         env = env.env
-    return [env, *monitors_below(env), *reversed(wrappers)]
+    monitors = [x for x in wrappers_of(env.env) if isinstance(x, Monitor)]
+    return [env, *monitors, *reversed(wrappers)]
 
 
 def get_env_state(env) -> list:

@@ -1,31 +1,23 @@
 """Environments by id: which ones there are, and what type they are."""
 
 import contextlib
+import importlib.util
 import re
 
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec, find_highest_version, get_env_id
 
 from baselines.common.base.errors import (
-    MissingDependency,
     UserValueError,
     install_command,
     suggest,
 )
-from baselines.common.base.user_code import import_named
+from baselines.common.base.lazy import import_module
 
 # Packages with emulators, and the environment types of their games.
 EMULATORS = {"ale_py": "atari", "stable_retro": "retro"}
 GAMES = set(EMULATORS.values())  # types whose observations are always images
-# The games of stable-retro are Name-Console-v0; older versions left out the -v0.
-RETRO_ID = re.compile(
-    r"-(32x|Arcade|Atari2600|GameBoy|Genesis|N64|Nes|Saturn|Sms|Snes)(-v\d+)?$"
-)
-# Environments that gymnasium-robotics registers when it is imported.
-ROBOTICS_ID = re.compile(
-    r"(Fetch(PickAndPlace|Push|Reach|Slide)|Hand(Manipulate|Reach)|AdroitHand|"
-    r"FrankaKitchen|(Ant|Point)Maze_)\w*-v\d+$"
-)
+OPTIONAL = {"gymnasium_robotics": "robotics", "stable_retro": "retro"}  # and extras
 
 
 def find_spec(env_id: str) -> EnvSpec:
@@ -36,34 +28,18 @@ def find_spec(env_id: str) -> EnvSpec:
             ``module:EnvId``, which imports the module first.
 
     Raises:
-        UserValueError: if there is no such environment, or its module fails.
-        MissingDependency: if the package that registers it is not installed.
+        UserValueError: if there is no such environment or module; the message says
+            which optional packages may have it.
     """
     module, colon, name = env_id.rpartition(":")
-    has_emulator = quiet_emulator()
+    quiet_emulator()
     if colon:
-        import_named(module, f"environment {env_id!r}")
-    if not has_emulator and ("NoFrameskip" in name or name.startswith("ALE/")):
-        raise MissingDependency(
-            f"environment {name!r} needs the Atari emulator ale-py, which is not "
-            "installed: pip install ale-py"
-        )
-    found = name in gym.registry or register_robotics()
-    if not found and ROBOTICS_ID.match(name):
-        raise MissingDependency(
-            f"environment {name!r} needs gymnasium-robotics, which is not installed: "
-            f"{install_command('robotics')}"
-        )
-    if name in gym.registry:
+        import_module(module)
+    if name in gym.registry or (register_robotics() and name in gym.registry):
         return gym.spec(name)
     games = list_retro_games()
     if name in games:
         return EnvSpec(name, entry_point="stable_retro:make", kwargs={"game": name})
-    if not games and RETRO_ID.search(name):
-        raise MissingDependency(
-            f"environment {name!r} needs the emulators of stable-retro, which is not "
-            f"installed: {install_command('retro')}"
-        )
     known = [*gym.registry, *games]
     base = re.sub(r"(NoFrameskip|Deterministic)?-v\d+$", "", name)
     game = f"{base[:1].upper()}{base[1:]}NoFrameskip-v4"
@@ -71,9 +47,13 @@ def find_spec(env_id: str) -> EnvSpec:
         hint = f"; did you mean {game!r}?"
     else:
         hint = suggest(name, known, module + colon)
+    missing = [
+        x for name, x in OPTIONAL.items() if importlib.util.find_spec(name) is None
+    ]
+    others = f"; more come with {install_command(','.join(missing))}" if missing else ""
     raise UserValueError(
         f"unknown environment {name!r}{hint} "
-        "(an environment of your own: --env=module:EnvId)"
+        f"(an environment of your own: --env=module:EnvId{others})"
     )
 
 
@@ -90,17 +70,11 @@ def find_newer(spec):
     return next(later, None)
 
 
-def quiet_emulator() -> bool:
-    """Silences the banner of the Atari emulator; returns whether it is installed.
+def quiet_emulator() -> None:
+    """Registers Atari games, and silences the banner of their emulator."""
+    import ale_py
 
-    Importing it registers its games.
-    """
-    try:
-        import ale_py
-    except ImportError:
-        return False
     ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
-    return True
 
 
 @contextlib.contextmanager
@@ -163,8 +137,8 @@ def find_env_type(spec) -> str:
 def list_env_types() -> set:
     """Returns the types of all registered environments and of the emulators' games."""
     specs = gym.registry.values()
-    found = {find_env_type(spec) for spec in specs if spec.entry_point is not None}
-    return found | set(EMULATORS.values())
+    types = {find_env_type(spec) for spec in specs if spec.entry_point is not None}
+    return types | GAMES
 
 
 def check_env_type(env_type) -> None:
@@ -172,6 +146,6 @@ def check_env_type(env_type) -> None:
     known = list_env_types()
     if env_type not in known:
         raise UserValueError(
-            f"unknown env_type {env_type!r}{suggest(env_type, known)} "
+            f"unknown env_type {env_type!r}{suggest(str(env_type), known)} "
             f"(known: {', '.join(sorted(known))})"
         )

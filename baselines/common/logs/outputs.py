@@ -26,7 +26,7 @@ from baselines.common.base.errors import (
     install_command,
     suggest,
 )
-from baselines.common.base.user_code import import_named
+from baselines.common.base.lazy import import_module
 from baselines.common.saving.files import (
     flush,
     open_text,
@@ -304,7 +304,7 @@ def find_output(name):
             f"unknown log format {name!r}{suggest(name, OUTPUTS)} "
             f"(known: {', '.join(OUTPUTS)}; one of your own: module:Class)"
         )
-    home = import_named(module, f"log format {name!r}")
+    home = import_module(module)
     if not hasattr(home, attribute):
         raise UserValueError(f"log format {name!r}: {module!r} has no {attribute!r}")
     return getattr(home, attribute)

@@ -19,7 +19,7 @@ from baselines.common.envs.spaces import (
     describe_space,
     has_channels_first,
     is_image,
-    is_unscaled_image,
+    looks_like_pixels,
     space_to_json,
 )
 from baselines.common.saving.models import load_model, save_model
@@ -274,7 +274,7 @@ def make_scaling(space):
     Raises:
         UserTypeError: for other spaces, and for images of another type than uint8.
     """
-    if is_unscaled_image(space):
+    if looks_like_pixels(space) and len(space.shape) == 3 and not is_image(space):
         raise UserTypeError(
             f"the observations {space} look like an image of {space.dtype} up to 255, "
             "which would not be divided; return uint8, which is, or divide them by 255"

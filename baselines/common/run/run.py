@@ -42,7 +42,7 @@ from baselines.common.saving.files import check_writable
 from baselines.common.saving.log_folder import check_may_overwrite
 from baselines.common.saving.progress import check_may_restart
 from baselines.common.updates.update import move_towards
-from baselines.common.vec_env.vec_env import is_resumable
+from baselines.common.vec_env.vec_env import VecEnv, is_resumable
 
 NOT_RESUMABLE = (
     "a run in these environments cannot be resumed: their VecEnv or a wrapper has no "
@@ -104,6 +104,9 @@ class Run:
         self.evaluation = make_evaluation(given, self.seed)
         if self.evaluation is not None:
             self.envs.append(self.evaluation.env)
+        for each in self.envs:
+            if isinstance(each, VecEnv):
+                each.unwrapped.warn = logger.warn
         self.clock = Clock()
         self.episodes = EpisodeResults()
         self.new_episodes = []

@@ -6,7 +6,7 @@ import numpy as np
 
 from baselines.common.arguments.schedules import check_schedule
 from baselines.common.envs.recorder import has_wrapper
-from baselines.common.envs.spaces import has_channels_first, is_image, is_undivided
+from baselines.common.envs.spaces import has_channels_first, is_image, looks_like_pixels
 from baselines.common.networks.distributions import DiagGaussian
 from baselines.common.vec_env import VecEnvWrapper
 
@@ -39,7 +39,8 @@ def find_mistakes(run):
             f"the model, which will get others in evaluate and play: {instead}"
         )
     space = run.env.observation_space
-    undivided = is_undivided(space) and not values.get("normalize_observations")
+    undivided = looks_like_pixels(space) and len(space.shape) != 3
+    undivided &= not values.get("normalize_observations")
     if undivided or (is_image(space) and has_channels_first(space)):
         yield (
             f"observations of shape {space.shape} have numbers from 0 to 255, but not "

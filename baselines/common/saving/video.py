@@ -11,20 +11,18 @@ from baselines.common.base.errors import (
     UserValueError,
     install_command,
 )
-from baselines.common.saving.files import check_writable
 
 SUFFIXES = ".mp4", ".gif"
 MIN_HEIGHT = 400  # pixels; smaller frames, such as those of Atari games, are enlarged
 
 
 def check_video(path) -> None:
-    """Raises a UserError if no video can be written to a path."""
+    """Raises a UserError if videos have no such format, or need other packages."""
     if os.path.splitext(path)[1] not in SUFFIXES:
         raise UserValueError(
             f"the video has to be a file {' or '.join(SUFFIXES)}, received {path!r}"
         )
     check_packages("imageio", "imageio_ffmpeg")
-    check_writable(*os.path.split(os.path.abspath(os.path.expanduser(path))))
 
 
 class TerminalFrame(gym.Wrapper):
@@ -71,6 +69,10 @@ class Video:
     Args:
         path: of the file; missing folders are created.
         fps: frames per second.
+
+    Raises:
+        MissingDependency, UserValueError: as ``check_video`` does.
+        OSError: if it cannot be written.
     """
 
     def __init__(self, path, fps):

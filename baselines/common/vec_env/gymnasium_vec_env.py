@@ -43,7 +43,7 @@ class GymnasiumVecEnv(VecEnv):
     def reset(self):
         obs, _ = self.vector_env.reset(seed=self._seed)
         self._seed = None
-        check_finite("first observation", obs)
+        check_finite("an observation", obs)
         return np.array(obs)
 
     def step_async(self, actions):
@@ -51,15 +51,11 @@ class GymnasiumVecEnv(VecEnv):
 
     def step_wait(self):
         obs, rewards, terminated, truncated, info = self.vector_env.step(self._actions)
-        check_finite("reward", rewards)
-        check_finite("observation", obs)
+        check_finite("a reward", rewards)
+        check_finite("an observation", obs)
         dones = terminated | truncated
-        ended = np.flatnonzero(dones)
-        if ended.size:
-            last_obs = np.stack(info["final_obs"][ended])
-            check_finite("last observation", last_obs, ended)
         infos = [{} for _ in range(self.num_envs)]
-        for i in ended:
+        for i in np.flatnonzero(dones):
             infos[i] = info_of(info.get("final_info", {}), i) | {
                 "terminal_observation": info["final_obs"][i],
                 "TimeLimit.truncated": bool(truncated[i] and not terminated[i]),
@@ -89,21 +85,7 @@ def info_of(infos, i) -> dict:
     }
 
 
-def check_finite(name, values, indices=None) -> None:
-    """Raises UserValueError unless values from environments are finite as float32.
-
-    Args:
-        name: what the values are, for the message.
-        values: [N, ...].
-        indices: [N], the environments that they are from; None if from all.
-    """
-    if values.dtype.kind != "f":
-        return
-    with np.errstate(over="ignore"):
-        finite = np.isfinite(values.astype(np.float32))
-    if not finite.all():
-        bad = np.argmin(finite.reshape(len(values), -1).all(axis=1))
-        raise UserValueError(
-            f"environment {bad if indices is None else indices[bad]} cannot be used: "
-            f"its {name} is not finite"
-        )
+def check_finite(what, values) -> None:
+    """Raises UserValueError unless all values [N, ...] are finite."""
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        raise UserValueError(f"the VectorEnv returned {what} that is not finite")

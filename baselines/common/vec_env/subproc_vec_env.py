@@ -1,6 +1,7 @@
 """Environments in worker processes, several in each."""
 
 import math
+import os
 import tempfile
 import time
 from multiprocessing.connection import wait
@@ -8,28 +9,28 @@ from multiprocessing.connection import wait
 import cloudpickle
 import numpy as np
 
-from baselines import logger
 from baselines.common.base import mpi
-from baselines.common.base.errors import UserValueError, WorkerDied, WorkerError
+from baselines.common.base.errors import (
+    UserFileError,
+    UserValueError,
+    WorkerDied,
+    WorkerError,
+)
 from baselines.common.base.signals import stop, stop_number
 from baselines.common.saving.states import check_like
-from baselines.common.vec_env.shared_memory import allocate, shared_memory_folder
 from baselines.common.vec_env.vec_env import (
     VecEnv,
     check_actions,
     check_env_fns,
     check_equal_spaces,
-    lost_info,
-    make_state,
 )
-from baselines.common.vec_env.worker_process import (
-    EXIT_SECONDS,
-    WorkerProcess,
-)
+from baselines.common.vec_env.worker_process import EXIT_SECONDS, WorkerProcess
 
 INTERRUPTED_EXIT_SECONDS = 0.5  # for workers to end by themselves, after Ctrl-C
 WORKER_TIMEOUT = 600.0  # seconds
 SLICE_SECONDS = 1.0  # of waiting for workers, between two checks for signals
+# In memory, if the system has such a folder.
+MEMORY_FOLDER = "/dev/shm" if os.access("/dev/shm", os.W_OK) else tempfile.gettempdir()
 MAX_STARTS = 4  # of a worker's program between two of its steps
 
 
@@ -87,17 +88,17 @@ class SubprocVecEnv(VecEnv):
             )
         self.local_env = env_fns[0]  # as in DummyVecEnv
         self.on_worker_failure = on_worker_failure
-        self.worker_timeout = worker_timeout
-        self._memory = tempfile.TemporaryFile(dir=shared_memory_folder())
+        self.worker_timeout = math.inf if worker_timeout is None else worker_timeout
+        self._memory = tempfile.TemporaryFile(dir=MEMORY_FOLDER)
         self._workers = []
-        self._asked = self._workers  # whose answers are still to come
         self.closed = self._stepping = False
         try:
             for part in split_evenly(len(env_fns), min(num_workers, len(env_fns))):
                 pickled = cloudpickle.dumps(env_fns[part])
-                timeout = seconds_of(worker_timeout)
-                worker = WorkerProcess(pickled, part, self._memory, timeout)
-                self._workers.append(worker)
+                self._workers.append(
+                    WorkerProcess(pickled, part, self._memory, self.worker_timeout)
+                )
+            self._requests = dict.fromkeys(self._workers)  # each was asked to make them
             answers = [answer for part in self._receive() for answer in part]
             spaces, resumable = zip(*answers)
             check_equal_spaces(spaces)
@@ -110,16 +111,14 @@ class SubprocVecEnv(VecEnv):
 
     def _share_observations(self):
         shape = self.num_envs, *self.observation_space.shape
-        dtype = self.observation_space.dtype
-        self._last_obs = np.zeros(shape, dtype)
-        memory = allocate(self._memory, self._last_obs.nbytes or 1)
-        if memory is not self._memory:
-            self._memory = memory
-            for worker in self._workers:
-                worker.restart(memory)
-        self._obs = np.memmap(self._memory, dtype, "r+", shape=shape)
-        self._send_all("share", shape, dtype)
+        self._last_obs = np.zeros(shape, self.observation_space.dtype)
+        allocate(self._memory, self._last_obs.nbytes or 1)
+        self._obs = np.memmap(self._memory, self._last_obs.dtype, "r+", shape=shape)
+        self._send({worker: self._share_request(worker) for worker in self._workers})
         self._receive()
+
+    def _share_request(self, worker):
+        return "share", worker.part.start, self._obs.shape, self._obs.dtype
 
     @property
     def worker_pids(self) -> list:
@@ -128,59 +127,47 @@ class SubprocVecEnv(VecEnv):
 
     def reset(self):
         self._finish_step()
-        self._send_all("reset")
-        self._receive(replace=True)
-        for worker in self._workers:
-            worker.truncated = False
+        self._ask_all("reset")
         return self._copy_obs()
 
     def step_async(self, actions):
         self._finish_step()
         actions = check_actions(actions, self.num_envs)
-        asked = [worker for worker in self._workers if not worker.truncated]
-        self._send({worker: ("step", actions[worker.part]) for worker in asked})
+        self._send({w: ("step", actions[w.part]) for w in self._workers})
         self._stepping = True
 
     def step_wait(self):
         if not self._stepping:
             raise WorkerError("step_wait() needs a step_async() before it")
         self._stepping = False
-        answers = self._receive(replace=True)
-        for i, worker in enumerate(self._workers):
-            if answers[i] is None:
-                answers[i] = truncated_step(self._last_obs[worker.part])
-                worker.truncated = False
-            else:
+        rewards, dones, infos = zip(*self._receive(replace=True))
+        for worker, (first_info, *_) in zip(self._workers, infos):
+            if "worker_lost" not in first_info:
                 worker.starts = 0
-        rewards, dones, infos = zip(*answers)
         infos = [info for part in infos for info in part]
         return self._copy_obs(), np.concatenate(rewards), np.concatenate(dones), infos
 
     def get_images(self):
-        return self._collect("render")
+        self._finish_step()
+        return [image for part in self._ask_all("render") for image in part]
 
     def get_state(self):
-        states = self._collect("get_state")  # It may replace workers.
-        lost = np.zeros(self.num_envs, bool)
-        for worker in self._workers:
-            lost[worker.part] = worker.truncated
-        return make_state(states, self._obs, self._last_obs, lost)
+        self._finish_step()
+        parts = self._ask_all("get_state")
+        arrays = {key: [part[key] for part in parts] for key in parts[0]}
+        states = [state for part in arrays.pop("envs") for state in part]
+        return {"envs": states, **{k: np.concatenate(x) for k, x in arrays.items()}}
 
     def set_state(self, state):
-        check_like(state["obs"], self._obs, "observations")
-        self._send({w: ("set_state", state["envs"][w.part]) for w in self._workers})
+        check_like(state["obs"], self._obs, "the environments' state")
+        # There may be more or fewer workers than before.
+        requests = {
+            worker: ("set_state", {k: x[worker.part] for k, x in state.items()})
+            for worker in self._workers
+        }
+        self._send(requests)
         self._receive()
-        self._obs[:], self._last_obs[:] = state["obs"], state["last_obs"]
-        for worker in self._workers:  # There may be more or fewer than before.
-            worker.truncated = bool(state["lost"][worker.part].any())
-
-    def _collect(self, request):
-        self._finish_step()
-        self._send_all(request)
-        answers = self._receive(replace=True)
-        if None in answers:  # of a worker that was replaced
-            return self._collect(request)
-        return [answer for part in answers for answer in part]
+        self._last_obs[:] = state["last_obs"]
 
     def _copy_obs(self):
         self._last_obs[:] = self._obs
@@ -190,14 +177,14 @@ class SubprocVecEnv(VecEnv):
         if self._stepping:
             self.step_wait()
 
-    def _send_all(self, *request):
-        self._send(dict.fromkeys(self._workers, request))
+    def _ask_all(self, request) -> list:
+        self._send(dict.fromkeys(self._workers, (request,)))
+        return self._receive(replace=True)
 
     def _send(self, requests):
-        """Sends requests, a dict of tuples by worker."""
         if self.closed:
             raise WorkerError("this SubprocVecEnv is closed")
-        self._asked = requests
+        self._requests = requests
         try:
             for worker, request in requests.items():
                 worker.send(*request)
@@ -210,21 +197,21 @@ class SubprocVecEnv(VecEnv):
         """Returns the answers in the order of the workers; raises at the first error.
 
         Args:
-            replace: whether a worker that died may be replaced; its answer is then
-                None, like that of a worker that was not asked.
+            replace: whether a worker that died may be replaced by one that is sent the
+                same request.
         """
-        answers = dict.fromkeys(self._workers)
-        waiting = {worker.pipe: worker for worker in self._asked}
+        answers, waiting = dict.fromkeys(self._workers), dict(self._requests)
         try:
             while waiting:
-                for pipe in self._wait(waiting):
-                    worker = waiting.pop(pipe)
+                for worker in self._wait(waiting):
                     try:
                         answers[worker] = worker.receive()
+                        del waiting[worker]
                     except WorkerDied as error:
                         if not replace or self.on_worker_failure == "raise":
                             raise
                         self._replace(worker, error)
+                        worker.send(*waiting[worker])
         except BaseException as error:
             # Answers left in the pipes would be mistaken for those of later calls.
             in_order = isinstance(error, Exception)
@@ -232,58 +219,51 @@ class SubprocVecEnv(VecEnv):
             raise
         return list(answers.values())
 
-    def _wait(self, waiting) -> list:
-        """Returns the pipes that have an answer, or whose worker ended without one.
-
-        Args:
-            waiting: workers by their pipes.
+    def _wait(self, workers) -> list:
+        """Returns the workers that have an answer, or have ended without one.
 
         Raises:
             KeyboardInterrupt, SystemExit: if a signal is to end the run meanwhile, and
                 the workers do not answer.
         """
-        timeout = seconds_of(self.worker_timeout)
+        pipes = {worker.pipe: worker for worker in workers}
         # By counting slices, as this process may itself have been stopped for a while.
         waited = -SLICE_SECONDS
-        while waited < timeout:
-            if pipes := wait(waiting, SLICE_SECONDS):
+        while waited < self.worker_timeout:
+            if ready := wait(pipes, SLICE_SECONDS):
                 self._longest_wait = max(self._longest_wait, waited + SLICE_SECONDS)
-                return pipes
+                return [pipes[pipe] for pipe in ready]
             waited += SLICE_SECONDS
             # Slow environments are given as long as they have taken before.
             if (number := stop_number()) and waited >= self._longest_wait:
-                logger.warn(
-                    f"{' and '.join(map(str, waiting.values()))} did not respond: the "
-                    "run ends without them"
-                )
+                names = " and ".join(map(str, workers))
+                self.warn(f"{names} did not respond: the run ends without them")
                 stop(number)
-        for worker in waiting.values():
-            worker.end_hung(timeout)
-        return list(waiting)
+        for worker in workers:
+            worker.end_hung(self.worker_timeout)
+        return list(workers)
 
     def _replace(self, worker, error):
         """Restarts the program of a worker that died with ``error``."""
         while worker.starts < MAX_STARTS:
-            logger.warn(
+            self.warn(
                 f"{error}; another takes over, and their episodes count as truncated"
             )
-            worker.truncated = True
             worker.pipe.close()
             try:
                 worker.start()
                 self._answer(worker)
-                self._answer(worker, "share", self._obs.shape, self._obs.dtype)
-                self._answer(worker, "take_over")
+                worker.send(*self._share_request(worker))
+                self._answer(worker)
+                worker.send("take_over", self._last_obs[worker.part])
+                self._answer(worker)
                 return
-            except WorkerDied as again:
-                error = again
+            except WorkerDied as latest:
+                error = latest
         raise WorkerDied(f"{error}, as did those before it")
 
-    def _answer(self, worker, *request):
-        """Returns a worker's answer to a request; if none is given, to its last one."""
-        if request:
-            worker.send(*request)
-        self._wait({worker.pipe: worker})
+    def _answer(self, worker):
+        self._wait([worker])
         return worker.receive()
 
     def close(self, seconds=EXIT_SECONDS):
@@ -307,19 +287,25 @@ class SubprocVecEnv(VecEnv):
         self.close()
 
 
-def seconds_of(timeout) -> float:
-    """Returns a ``worker_timeout`` as a number, infinite for None."""
-    return math.inf if timeout is None else timeout
+def allocate(file, size) -> None:
+    """Writes ``size`` zero bytes to a file for observations.
 
+    Only setting its size would not do: full memory has to be an error here, not a bus
+    error in a worker.
 
-def truncated_step(last_obs):
-    """Returns what a worker would return if a time limit had ended all its episodes.
-
-    Args:
-        last_obs: [N, *observation shape], the last ones received.
+    Raises:
+        UserFileError: if there is no space.
     """
-    dones = np.ones(len(last_obs), bool)
-    return np.zeros(len(last_obs), np.float32), dones, [*map(lost_info, last_obs)]
+    zeros = memoryview(bytes(size))
+    try:
+        while zeros:
+            zeros = zeros[os.write(file.fileno(), zeros) :]
+    except OSError as error:
+        raise UserFileError(
+            f"{MEMORY_FOLDER} has no {size:,} bytes for observations: "
+            f"{error.strerror}; in a container, make it larger (docker run "
+            "--shm-size=1g)"
+        ) from None
 
 
 def split_evenly(count, parts) -> list[slice]:

@@ -1,11 +1,17 @@
 """The interface of vectorised environments, and the base class of its wrappers."""
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 
 import numpy as np
 
-from baselines.common.base.errors import DivergedError, UserTypeError, UserValueError
+from baselines.common.base.errors import (
+    DivergedError,
+    UserTypeError,
+    UserValueError,
+    shown,
+)
 
 
 class VecEnv(ABC):
@@ -20,7 +26,11 @@ class VecEnv(ABC):
         num_envs: how many environments there are (N).
         observation_space: Gymnasium space of one environment.
         action_space: Gymnasium space of one environment.
+        warn: function of a text that the user should know, such as that a worker was
+            replaced. It prints to stderr; a run puts its log in its place.
     """
+
+    warn = staticmethod(lambda text: print(f"warning: {text}", file=sys.stderr))
 
     # A VecEnv that can be resumed has get_state(), which returns a nest of arrays
     # and JSON values, and set_state(state), which restores it without a reset.
@@ -130,24 +140,19 @@ def check_env_fns(env_fns, name) -> list:
     """Returns the functions that make the environments of a VecEnv, as a list.
 
     Args:
-        env_fns: what the caller gave.
+        env_fns: an iterable of functions.
         name: of the class of the VecEnv.
 
     Raises:
-        UserTypeError: if it is anything else.
-        UserValueError: if there is none.
+        UserTypeError: if it is anything else, or empty.
     """
-    listed = isinstance(env_fns, Iterable) and not isinstance(env_fns, str)
-    env_fns = list(env_fns) if listed else [env_fns]
-    if not env_fns:
-        raise UserValueError(f"{name} needs at least one environment")
-    if others := [x for x in env_fns if not (listed and callable(x))]:
+    listed = list(env_fns) if isinstance(env_fns, Iterable) else []
+    if not (listed and all(map(callable, listed))):
         raise UserTypeError(
             f"{name} needs a list of functions that each make an environment, such as "
-            f"[lambda: gymnasium.make('CartPole-v1')], received "
-            f"{'a list of ' * listed}{type(others[0]).__name__}"
+            f"[lambda: gymnasium.make('CartPole-v1')], received {shown(env_fns)}"
         )
-    return env_fns
+    return listed
 
 
 def is_resumable(env) -> bool:
@@ -158,25 +163,6 @@ def is_resumable(env) -> bool:
         if not isinstance(env, VecEnvWrapper):
             return getattr(env, "resumable", True)
         env = env.venv
-
-
-def step_and_reset(env, action):
-    """Steps one Gymnasium environment, and resets it at once if its episode ended.
-
-    Returns:
-        obs, reward, done, info, as one row of ``VecEnv.step_wait``.
-    """
-    obs, reward, terminated, truncated, info = env.step(action)
-    done = bool(terminated or truncated)
-    if done:
-        info = {
-            **info,
-            # A copy, as the environment may reuse the array.
-            "terminal_observation": np.array(obs),
-            "TimeLimit.truncated": bool(truncated and not terminated),
-        }
-        obs, _ = env.reset()
-    return obs, reward, done, info
 
 
 def check_equal_spaces(spaces) -> None:
@@ -220,29 +206,6 @@ def check_actions(actions, num_envs) -> np.ndarray:
             "smaller learning rate may help"
         )
     return actions
-
-
-def lost_info(last_obs) -> dict:
-    """Returns the info of the end of an episode that a worker took with it."""
-    return {
-        "TimeLimit.truncated": True,
-        "terminal_observation": last_obs.copy(),
-        "worker_lost": True,  # The episode has no result.
-    }
-
-
-def make_state(envs, obs, last_obs, lost) -> dict:
-    """Returns the state of N environments, in this process or in workers.
-
-    Args:
-        envs: their states.
-        obs: [N, *observation shape], from which they continue.
-        last_obs: [N, *observation shape], the last ones returned.
-        lost: [N], whether the episode of ``last_obs`` is still to be truncated, because
-            its worker died.
-    """
-    obs, last_obs = np.array(obs), np.array(last_obs)
-    return {"envs": envs, "obs": obs, "last_obs": last_obs, "lost": lost}
 
 
 def tile_images(images) -> np.ndarray:

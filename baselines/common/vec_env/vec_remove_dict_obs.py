@@ -3,7 +3,7 @@
 import numpy as np
 from gymnasium import spaces
 
-from baselines.common.base.errors import UserTypeError, UserValueError, suggest
+from baselines.common.base.errors import UserValueError
 from baselines.common.vec_env.vec_env import VecEnvWrapper
 
 
@@ -17,20 +17,15 @@ class VecExtractDictObs(VecEnvWrapper):
         key: of the part.
 
     Raises:
-        UserTypeError: if observations are not dicts.
-        UserValueError: if they have no such part.
+        UserValueError: if observations are not dicts with such a part.
     """
 
     def __init__(self, venv, key):
         space = venv.observation_space
-        if not isinstance(space, spaces.Dict):
-            raise UserTypeError(
-                f"VecExtractDictObs needs a Dict of observations, received {space}"
-            )
-        if key not in space.spaces:
+        if not isinstance(space, spaces.Dict) or key not in space.spaces:
             raise UserValueError(
-                f"observations have no part {key!r}{suggest(key, space.spaces)} "
-                f"(known: {', '.join(space.spaces)})"
+                f"VecExtractDictObs needs a Dict of observations with a part {key!r}, "
+                f"received {space}"
             )
         super().__init__(venv, space[key])
         self.key = key

@@ -5,7 +5,7 @@ import os
 
 from baselines.common.base.errors import UserValueError
 from baselines.common.saving.files import writing
-from baselines.common.saving.video import Video, check_packages, check_video, shrink
+from baselines.common.saving.video import Video, check_packages, shrink
 from baselines.common.vec_env.vec_env import VecEnvWrapper, tile_images
 
 FRAMES_PER_SECOND = 30
@@ -30,7 +30,7 @@ class VecVideoRecorder(VecEnvWrapper):
 
     Raises:
         MissingDependency: if the packages for videos are not installed.
-        UserFileError: if the folder cannot be written.
+        UserFileError: if a video cannot be written.
         UserValueError: for a length below 1, and when a video begins, if the
             environments return no images.
     """
@@ -47,7 +47,7 @@ class VecVideoRecorder(VecEnvWrapper):
         self.record_video_trigger = record_video_trigger
         self.video_length = video_length
         self.num_steps = 0
-        check_video(self._path())
+        check_packages("imageio", "imageio_ffmpeg")
         self.video = self.path = None
         self.frames_left = 0
 
@@ -68,7 +68,7 @@ class VecVideoRecorder(VecEnvWrapper):
             return
         frame = self.venv.render()
         if self.video is None:
-            self.path = self._path()
+            self.path = os.path.join(self.directory, f"video{self.num_steps:08}.mp4")
             self.frames_left = self.video_length
         with writing(self.path):
             self.video = self.video or Video(self.path, FRAMES_PER_SECOND)
@@ -76,9 +76,6 @@ class VecVideoRecorder(VecEnvWrapper):
         self.frames_left -= 1
         if self.frames_left == 0:
             self._end_video()
-
-    def _path(self):
-        return os.path.join(self.directory, f"video{self.num_steps:08}.mp4")
 
     def _end_video(self):
         video, self.video = self.video, None

@@ -1,17 +1,9 @@
 """The program that a SubprocVecEnv starts: it runs some of the environments.
 
 ``python worker.py PIPE MEMORY``, where both arguments are file descriptors
-inherited from the parent. Requests are answered in order:
-
-    "make", env_fns, index  -> ((observation space, action space), resumable) of each;
-                               index is the number of the first environment
-    "share", shape, dtype   -> None; observations go to the shared memory from then on
-    "reset"                 -> None
-    "step", actions         -> rewards, dones, infos, each info pickled separately
-    "render"                -> a list of RGB frames
-    "get_state"             -> a list of the environments' states
-    "set_state", states     -> None
-    "take_over"             -> None; after "share", in place of a worker that died
+inherited from the parent. A request is the name of a method of ``Worker`` and its
+arguments. It is answered by (True, result) or, if an environment raised, by
+(False, (its index, the exception if it is a UserError, traceback)).
 
 The program ends when the pipe closes, in whatever way the parent ended.
 """
@@ -36,106 +28,38 @@ from multiprocessing.connection import Connection
 import cloudpickle
 import numpy as np
 
-from baselines.bench.monitor import Monitor
 from baselines.common.base.errors import UserError
-from baselines.common.base.user_code import own_traceback
-from baselines.common.envs.recorder import (
-    get_env_state,
-    has_generator,
-    is_resumable,
-    set_env_state,
-    stateful_wrappers,
-    with_recorder,
-)
-from baselines.common.vec_env.vec_env import step_and_reset
+from baselines.common.vec_env.serial_envs import SerialEnvs
 
 PR_SET_PDEATHSIG = 1  # of prctl(2)
 
 
-class Worker:
-    """The environments of one process, and the slice of memory they write to."""
+class Worker(SerialEnvs):
+    """The environments of one process, which write into a slice of shared memory."""
 
     def __init__(self, memory_fd):
+        super().__init__()
         self.memory_fd = memory_fd
-        self.first = 0  # number of the first environment
-        self.envs = []
-        self.obs = None
-        self.current = 0  # which environment is being run, for error messages
 
-    def each(self):
-        """Yields (i, environment), and keeps track of which one is being run."""
-        for i, env in enumerate(self.envs):
-            self.current = i
-            yield i, env
-
-    def make(self, env_fns, first):
-        self.first = first
-        for i, env_fn in enumerate(cloudpickle.loads(env_fns)):
-            self.current = i
-            with Monitor.without_files():  # if it is reset, to seed it
-                self.envs.append(with_recorder(env_fn()))
+    def make(self, env_fns):
+        made = super().make(cloudpickle.loads(env_fns))
         if "cv2" in sys.modules:
             # There is already a worker for every core.
             sys.modules["cv2"].setNumThreads(1)
-        return [
-            ((env.observation_space, env.action_space), is_resumable(env))
-            for env in self.envs
-        ]
+        return made
 
-    def share(self, shape, dtype):
+    def share(self, first, shape, dtype):
+        """Maps the observations [N, ...] of all; ours begin at row ``first``."""
         obs = np.ndarray(shape, dtype, mmap.mmap(self.memory_fd, 0))
-        self.obs = obs[self.first : self.first + len(self.envs)]
+        super().share(obs[first : first + len(self.envs)])
 
-    def reset(self):
-        for i, env in self.each():
-            self.obs[i], _ = env.reset()
-
-    def step(self, actions):
-        rewards = np.zeros(len(self.envs), np.float32)
-        dones = np.zeros(len(self.envs), bool)
-        infos = []
-        for i, env in self.each():
-            self.obs[i], rewards[i], dones[i], info = step_and_reset(env, actions[i])
-            # Separately, so that a pickling error is reported for this environment.
-            infos.append(pickle.dumps(info))
-        return rewards, dones, infos
-
-    def render(self):
-        return [env.render() for _, env in self.each()]
-
-    def get_state(self):
-        return [get_env_state(env) for _, env in self.each()]
-
-    def set_state(self, states):
-        for (_, env), state in zip(self.each(), states, strict=True):
-            set_env_state(env, state)
-
-    def take_over(self):
-        """Replaces a worker that died: continues its monitor files and resets."""
-        for i, env in self.each():
-            for wrapper in stateful_wrappers(env):
-                if hasattr(wrapper, "take_over"):
-                    wrapper.take_over()
-            if has_generator(env):
-                # Otherwise it would repeat the first episodes of the dead worker.
-                env.unwrapped.np_random = np.random.default_rng()
-            self.obs[i], _ = env.reset()
-
-    def close(self):
-        for env in self.envs:
-            env.close()
-
-    def answer(self, request, arguments):
-        """Returns a pickled (True, result), or if an environment raised, its error.
-
-        An error is (False, (index, a UserError or None, traceback)).
-        """
+    def answer(self, request, arguments) -> bytes:
         try:
             return pickle.dumps((True, getattr(self, request)(*arguments)))
         except BaseException as error:  # including sys.exit() in an environment
-            told = error if isinstance(error, UserError) else None
-            text = own_traceback(error) or traceback.format_exc()
-            return pickle.dumps((False, (self.current, told, text)))
+            user_error = error if isinstance(error, UserError) else None
+            failure = self.current, user_error, traceback.format_exc()
+            return pickle.dumps((False, failure))
 
 
 def serve(pipe, worker):

@@ -30,13 +30,10 @@ class WorkerProcess:
             answer that it has begun; infinite for no limit.
 
     Attributes:
-        truncated: whether the program was replaced and the end of its episodes has not
-            been reported yet.
         starts: how often the program was started since it last made a step.
         hung_for: seconds without an answer after which it was killed; None if not.
     """
 
-    truncated = False
     starts = 0
     hung_for = None
 
@@ -67,19 +64,11 @@ class WorkerProcess:
         )
         theirs.close()
         self.pipe = Connection(ours.detach())
-        self.send("make", self.env_fns, self.part.start)
-
-    def restart(self, memory):
-        """Ends the program, and starts it again with another shared file."""
-        self.pipe.close()
-        self.end(time.monotonic() + EXIT_SECONDS)
-        self.memory = memory
-        self.start()
-        self.receive()
+        self.send("make", self.env_fns)
 
     def send(self, *request):
+        """Sends the name of a method of ``Worker`` and its arguments."""
         # If the worker died, receive() says so, with its exit status.
-        self.request = request[0]
         try:
             with contextlib.suppress(ConnectionError):
                 self.pipe.send(request)
@@ -87,7 +76,7 @@ class WorkerProcess:
             self.end_hung(self.timeout)
 
     def receive(self):
-        """Returns the answer to the last request.
+        """Returns the answer to the oldest request without one.
 
         Raises:
             RaisedInWorker: if an environment raised.
@@ -99,36 +88,27 @@ class WorkerProcess:
         except (EOFError, OSError) as error:
             if isinstance(error, BlockingIOError):
                 self.end_hung(self.timeout)
-            try:
-                what = f"died with exit status {self.process.wait(EXIT_SECONDS)}"
-            except subprocess.TimeoutExpired:
-                self.process.kill()
-                what = "closed its pipe and was ended"
-            if self.hung_for is not None:
-                what = f"did not respond for {self.hung_for:g} s and was ended"
-            raise WorkerDied(f"{self} {what}") from None
+            raise WorkerDied(f"{self} {self.describe_end()}") from None
         ok, answer = pickle.loads(message)
         if ok:
-            return self.load_infos(*answer) if self.request == "step" else answer
-        index, told, text = answer
+            return answer
+        index, user_error, text = answer
         number = self.part.start + index
         raised = RaisedInWorker(f"environment {number} raised\n{text.rstrip()}")
-        if told is not None:
-            raise told from raised
+        if user_error is not None:
+            raise user_error from raised
         raise raised
 
-    def load_infos(self, rewards, dones, pickled):
-        """Returns the answer to ``step``, with its infos unpickled."""
-        infos = []
-        for index, info in enumerate(pickled, self.part.start):
-            try:
-                infos.append(pickle.loads(info))
-            except Exception as error:
-                raise RaisedInWorker(
-                    f"environment {index} returned an info that cannot be unpickled: "
-                    f"{error!r}"
-                ) from error
-        return rewards, dones, infos
+    def describe_end(self) -> str:
+        """Waits for the process to end, and returns how it did."""
+        try:
+            status = self.process.wait(EXIT_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            return "closed its pipe and was ended"
+        if self.hung_for is not None:
+            return f"did not respond for {self.hung_for:g} s and was ended"
+        return f"died with exit status {status}"
 
     def __str__(self):
         first, last = self.part.start, self.part.stop - 1
