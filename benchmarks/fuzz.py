@@ -269,9 +269,9 @@ class Target:
         if "runner" in parts:
             parts["runner"].run()
         else:
-            parts["player"].step_async()
+            parts["collector"].step_async()
             parts["memory"].sample(2, 4)
-            parts["player"].step_wait()
+            parts["collector"].step_wait()
         for name in parts.keys() - {"model", "target", "optimizer"}:
             json.dumps(take_arrays(parts[name].get_state(), {}))
 

@@ -17,7 +17,6 @@ from baselines.common.arguments.discovery import (
 )
 from baselines.common.base.errors import UserTypeError, UserValueError
 from baselines.common.data.action_noise import ActionNoise
-from baselines.common.data.off_policy import check_returns, return_limits
 from baselines.common.data.replay_buffer import Transitions
 from baselines.common.envs import make_vec_env
 from baselines.common.networks.actor_critic import ActorCritic, Critic
@@ -25,7 +24,7 @@ from baselines.common.networks.distributions import Deterministic, SquashedGauss
 from baselines.common.run.evaluation import evaluate
 from baselines.common.saving.states import DamagedState
 from baselines.common.vec_env import DummyVecEnv
-from baselines.ddpg.ddpg import ddpg_targets
+from baselines.ddpg.ddpg import check_returns, ddpg_targets, lowest_return
 from baselines.sac.sac import sac_targets
 from baselines.td3.td3 import td3_targets
 
@@ -35,10 +34,10 @@ RETURNS = np.float32([1.0, 2.0])
 DISCOUNTS = np.float32([0.5, 0.0])  # The second transition is an episode's last.
 
 
-def test_limits_of_returns():
-    assert return_limits(False, 0.9) == (-np.inf, np.inf)
-    assert return_limits(True, 1.0) == (-np.inf, 0)
-    np.testing.assert_allclose(return_limits(True, 0.98), [-50, 0])
+def test_lowest_return():
+    assert (lowest_return(1.0), lowest_return(1.0, 3)) == (-np.inf, -3)
+    assert lowest_return(0.98) == pytest.approx(-50)
+    assert lowest_return(0.5, 3) == -1.75
 
 
 def test_rewards_that_clip_return_is_not_for_are_refused():
@@ -76,7 +75,7 @@ def test_learn_clips_targets():
         found = []
 
         def callback(variables, _):
-            losses = variables["player"].last_metrics.get("critic_loss", ())
+            losses = variables["collector"].last_metrics.get("critic_loss", ())
             found.extend(map(float, losses))
 
         env = DummyVecEnv([Unrewarded] * 4)
@@ -586,7 +585,7 @@ def test_priorities_keep_their_unit_while_returns_are_normalised():
     settings = dict(nb_rollout_steps=10, nb_train_steps=20, total_timesteps=100)
     settings |= dict(normalize_returns=True, prioritized_replay=True)
     names = names_after(ddpg, LargeRewards(truncate_after=5), **settings)
-    assert np.mean(names["player"].last_metrics["critic_loss"]) < 10
+    assert np.mean(names["collector"].last_metrics["critic_loss"]) < 10
     memory = names["memory"]
     priorities = memory.tree.get(np.arange(100)) ** (1 / memory.alpha)
     assert np.median(priorities) > memory.max_priority / 10

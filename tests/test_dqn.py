@@ -11,8 +11,8 @@ from white_images import Peak, on_white_images
 from baselines import logger, rainbow
 from baselines.common.base import mpi
 from baselines.common.base.errors import UserError, UserTypeError, UserValueError
+from baselines.common.data.best_weights import BestWeights
 from baselines.common.data.episodes import count_due
-from baselines.common.data.off_policy import BestWeights, epsilon_at
 from baselines.common.data.prioritized_replay import PrioritizedReplayBuffer
 from baselines.common.data.replay_buffer import Transitions
 from baselines.common.envs import make_env, make_vec_env
@@ -30,7 +30,7 @@ from baselines.common.vec_env import (
 )
 from baselines.common.vec_env.vec_frame_stack import count_stacked
 from baselines.common.vec_env.vec_normalize import VecNormalize
-from baselines.dqn.dqn import dqn_loss, learn, q_targets
+from baselines.dqn.dqn import dqn_loss, epsilon_at, learn, q_targets
 
 SCALARS = ScalarValues()
 VECTOR = spaces.Box(-1, 1, (3,), np.float32)
@@ -416,7 +416,7 @@ def test_each_frame_is_kept_once():
     assert memory.frames.shape[1:] == (1, 84, 84, 1)
     check_memory(memory)
     newest = memory._obs(np.array([[memory.count]]), np.array([[0]]))[0]
-    np.testing.assert_array_equal(newest, seen["player"].obs)
+    np.testing.assert_array_equal(newest, seen["collector"].obs)
 
 
 @pytest.mark.parametrize("prioritized_replay", [False, True])

