@@ -169,10 +169,11 @@ def test_actor_and_critics(distribution, space, network, tmp_path):
     "space",
     [
         spaces.Box(-np.inf, np.inf, (2,)),
+        spaces.Box(np.float32([-1, 0]), np.float32([1, 0])),  # of no width
         spaces.Box(0, 5, (2,), np.int32),
         spaces.Discrete(2),
     ],
 )
 def test_squashed_actions_need_floats_with_bounds(space):
-    with pytest.raises(UserTypeError, match="with finite bounds"):
+    with pytest.raises(UserTypeError):
         Deterministic(space)

@@ -1,7 +1,5 @@
 """Hindsight: goals of memories and environments, by hand, and what dqn learns."""
 
-from types import SimpleNamespace
-
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -12,10 +10,8 @@ from toy_envs import BitFlips, CounterEnv
 from baselines import ddpg, logger, run, sac, td3
 from baselines.bench import Monitor
 from baselines.common.base.errors import UserError, UserValueError
-from baselines.common.data.collector import Collector
 from baselines.common.data.episodes import EpisodeResults, ResultCollector, result_of
 from baselines.common.data.hindsight_replay import HindsightReplayBuffer
-from baselines.common.data.memory import make_memory
 from baselines.common.envs import make_vec_env
 from baselines.common.envs.goals import Goals, find_goals
 from baselines.common.run.evaluation import summary
@@ -229,23 +225,6 @@ def test_either_priorities_or_goals():
         learn(env=env, network="mlp", prioritized_replay=True, replay_k=4)
 
 
-def test_robots_have_goals():
-    pytest.importorskip("gymnasium_robotics")
-    with make_vec_env("FetchReach-v4", num_env=2, num_workers=2, seed=0) as env:
-        run = SimpleNamespace(env=env, seed=0, total_timesteps=120)
-        memory = make_memory(run, 200, replay_k=ALWAYS, n_step=1, gamma=0.9)
-        collector = Collector(env, memory, None, 120, random_seed=0)
-        for _ in range(60):
-            collector.step_async()
-            collector.step_wait()
-        check_memory(memory)
-        batch = memory.sample(1, 1000)
-        # A goal achieved in the same step has been reached, most others have not.
-        assert set(batch.returns[0]) == {-1.0, 0.0}
-        assert 0.03 < np.mean(batch.returns) + 1 < 0.5
-        assert env.spec.id == "FetchReach-v4"
-
-
 @pytest.mark.slow
 def test_her_reaches_all_goals_of_a_robot(tmp_path):
     pytest.importorskip("gymnasium_robotics")
@@ -294,36 +273,19 @@ def test_evaluations_say_how_many_episodes_succeed():
 def success_rate(learn, env, **settings):
     """Returns the fraction of the last 100 episodes that reached the goal."""
     runs = []
+    settings |= dict(activation="relu", gamma=0.98, batch_size=128, seed=0)
     with logger.scoped_configure(None, []):
-        learn(
-            env=env,
-            network="mlp",
-            activation="relu",
-            gamma=0.98,
-            batch_size=128,
-            seed=0,
-            on_update=runs.append,
-            **settings,
-        )
+        learn(env=env, network="mlp", on_update=runs.append, **settings)
     return runs[-1].episodes.columns()["success_rate"]
 
 
 def success(bits, replay_k, **settings):
     """Returns dqn's success rate with a number of bits."""
-    return success_rate(
-        learn,
-        make_vec_env(
-            "toy_envs:BitFlips-v0", num_env=8, seed=0, env_kwargs={"bits": bits}
-        ),
-        num_layers=1,
-        num_hidden=256,
-        hiddens=[],
-        train_freq=4,
-        exploration_fraction=0.2,
-        checkpoint_freq=0,
-        replay_k=replay_k,
-        **settings,
-    )
+    kwargs = {"bits": bits}
+    env = make_vec_env("toy_envs:BitFlips-v0", num_env=8, seed=0, env_kwargs=kwargs)
+    settings |= dict(num_layers=1, num_hidden=256, hiddens=[], train_freq=4)
+    settings |= dict(exploration_fraction=0.2, checkpoint_freq=0, replay_k=replay_k)
+    return success_rate(learn, env, **settings)
 
 
 def test_dqn_flips_bits_with_hindsight_and_not_without():
@@ -341,16 +303,9 @@ def test_dqn_flips_15_bits_with_hindsight_and_not_without():
 
 def reaches(learn, replay_k, **settings):
     """Returns the success rate of an algorithm for continuous actions."""
-    return success_rate(
-        learn,
-        make_vec_env("toy_envs:PointReach-v0", num_env=4, seed=0),
-        num_layers=2,
-        num_hidden=64,
-        total_timesteps=4000,
-        tau=0.01,
-        replay_k=replay_k,
-        **settings,
-    )
+    env = make_vec_env("toy_envs:PointReach-v0", num_env=4, seed=0)
+    settings |= dict(num_layers=2, num_hidden=64, total_timesteps=4000, tau=0.01)
+    return success_rate(learn, env, replay_k=replay_k, **settings)
 
 
 def test_ddpg_reaches_goals_with_hindsight_and_not_without():

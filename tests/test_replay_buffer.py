@@ -247,14 +247,6 @@ def test_sum_tree_finds_what_a_search_in_the_cumulative_sum_finds(size):
         assert tree.find(np.array([tree.total])) == np.flatnonzero(expected)[-1]
 
 
-def test_sum_tree_of_few_numbers():
-    tree = SumTree(5)
-    tree.set(np.array([1, 3, 1]), np.array([9.0, 0.5, 2.0]))
-    assert tree.total == 2.5  # 0, 2, 0, 0.5 and 0
-    points = np.array([0, 1.99, 2, 2.49, 2.5])
-    np.testing.assert_array_equal(tree.find(points), [1, 1, 3, 3, 3])
-
-
 def test_prioritized_frequencies_and_weights():
     buffer = make(PrioritizedReplayBuffer, VECTOR, 4, 1, 1, 1)
     History(buffer, 1, 1, (3,)).play(4)
