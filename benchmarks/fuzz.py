@@ -229,9 +229,10 @@ class Target:
 
         The arguments that ``learn()`` would get are checked.
         """
-        from baselines import run
         from baselines.common.arguments.checked import check_arguments
         from baselines.common.run.parsing import parse
+
+        from baselines import run
 
         settings = parse([f"--resume={self.folder}"])
         check_arguments(settings.learn, settings.learn_arguments | {"env": None})
@@ -269,9 +270,9 @@ class Target:
         if "runner" in parts:
             parts["runner"].run()
         else:
-            parts["player"].step_async()
+            parts["collector"].step_async()
             parts["memory"].sample(2, 4)
-            parts["player"].step_wait()
+            parts["collector"].step_wait()
         for name in parts.keys() - {"model", "target", "optimizer"}:
             json.dumps(take_arrays(parts[name].get_state(), {}))
 

@@ -131,7 +131,7 @@ OFF_POLICY = "buffer_size", "learning_starts", "batch_size", "tau", "gamma"
 def noise(env, settings):
     """Returns our action noise as an object of Stable-Baselines3."""
     size = env.action_space.shape[0]
-    _, deviation = parse_noise("noise_type", settings["noise_type"])
+    _, deviation = parse_noise(settings["noise_type"])
     return NormalActionNoise(np.zeros(size), np.full(size, deviation))
 
 

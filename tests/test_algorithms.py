@@ -3,11 +3,9 @@
 ``pytest tests/test_algorithms.py --alg=my_pkg.my_alg`` checks one of your own.
 """
 
-import contextlib
 import csv
 import gc
 import inspect
-import json
 import os
 import pickle
 import re
@@ -17,7 +15,6 @@ import gymnasium as gym
 import keras
 import numpy as np
 import pytest
-from baselines.common.run.parsing import parse
 from conftest import after_updates, slow
 
 import baselines
@@ -26,15 +23,12 @@ from baselines.common import backend
 from baselines.common.arguments import types as arg
 from baselines.common.arguments.declaration import declared_arguments
 from baselines.common.arguments.discovery import find_algorithm, find_defaults
-from baselines.common.base.errors import UserTypeError, UserValueError
+from baselines.common.base.errors import DivergedError, UserTypeError, UserValueError
 from baselines.common.envs import make_env, make_vec_env
-from baselines.common.run.evaluation import evaluate
-from baselines.common.run.loading import find_env
 from baselines.common.saving.checkpoints import list_manifests
 from baselines.common.saving.tensors import load_tensors
 from baselines.common.vec_env import DummyVecEnv, VecMonitor
 from baselines.run import main
-from baselines.runs import list_runs
 
 ENV_TYPES = ("atari", "retro", "classic_control", "box2d", "mujoco", "toy_text")
 TIME_COLUMNS = {"fps", "time_elapsed"}
@@ -95,71 +89,46 @@ def test_divergence_stops_training(learn, small, make, log_folder):
     assert rates, "no argument is named lr, or ends in _lr or _stepsize"
     settings = dict(small, network="mlp", seed=0, total_timesteps=4000)
     settings |= dict.fromkeys(rates, 1e30)
-    with pytest.raises(ArithmeticError) as stopped:
+    with pytest.raises(DivergedError):
         learn(env=make(), checkpoint_interval=8, **settings)
-    message = str(stopped.value)
-    assert re.search(
-        "is (nan|inf|-inf) after optimiser step [0-9]+; a smaller", message
-    )
-    where = "there is no checkpoint"  # Before it, there may be several updates.
     for manifest in list_manifests(log_folder / "checkpoints"):
-        where = f"the last good checkpoint is {manifest}"
         tensors = load_tensors(manifest.replace("json", "safetensors"))[0]
         assert all(np.isfinite(x).all() for x in tensors.values())
-    assert message.endswith(f"; {where}")
-
-
-def test_learn_explains_its_arguments(learn):
-    parameters = inspect.signature(learn).parameters
-    shared = ["env", "network", "seed", "total_timesteps", "callback", "load_path"]
-    shared += ["checkpoint_interval", "resume", "precision", "on_update"]
-    shared += ["eval_env", "eval_interval", "eval_episodes", "stop_at"]
-    assert set(shared) <= set(parameters)
-    env, network, *others, parts = parameters.values()
-    assert (env.name, network.name) == ("env", "network")
-    assert env.kind is network.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
-    assert {x.kind for x in others} == {inspect.Parameter.KEYWORD_ONLY}
-    assert parts.kind is inspect.Parameter.VAR_KEYWORD
-    documentation = " ".join(inspect.getdoc(learn).split())
-    for name, argument in declared_arguments(learn).items():
-        assert argument.meaning
-        assert f" {name}: {argument.meaning}" in documentation
-        if argument.default is not inspect.Parameter.empty:
-            argument.check(argument.default)
 
 
 def functions_of_parts(learn, defaults):
     """The functions that ``learn`` builds its parts by, with these defaults."""
     for name, argument in declared_arguments(learn).items():
         if part := argument.marker(arg.Part):
-            usual = ["mlp", "cnn"] if name == "network" else [argument.default]
-            for value in [defaults[name]] if name in defaults else usual:
+            names = ["mlp", "cnn"] if name == "network" else [argument.default]
+            for value in [defaults[name]] if name in defaults else names:
                 yield part.find(value)
 
 
-@pytest.mark.parametrize("env_type", [*ENV_TYPES, "small"])
-def test_defaults_are_arguments_of_learn_and_its_parts(alg, learn, env_type):
-    defaults = find_defaults(find_algorithm(alg), env_type)
-    of_env = {"num_env", "normalize_rewards", "id"}
-    assert set(defaults.pop("env", {})) <= of_env
-    known = declared_arguments(learn)
-    for function in functions_of_parts(learn, defaults):
-        known = declared_arguments(function) | known
-    assert set(defaults) <= set(known), "keys that neither learn() nor its parts take"
-    for name, value in defaults.items():
-        known[name].check(value)
-
-
-def test_arguments_of_parts_have_a_meaning_and_a_range(learn):
-    for function in functions_of_parts(learn, {}):
+def test_arguments_have_a_meaning_and_their_defaults_are_in_range(learn):
+    env, network, *others, parts = inspect.signature(learn).parameters.values()
+    assert (env.name, network.name) == ("env", "network")
+    assert {x.kind for x in others} == {inspect.Parameter.KEYWORD_ONLY}
+    documentation = " ".join(inspect.getdoc(learn).split())
+    for name, argument in declared_arguments(learn).items():
+        assert f" {name}: {argument.meaning}" in documentation
+    for function in learn, *functions_of_parts(learn, {}):
         for argument in declared_arguments(function).values():
             assert argument.meaning, f"{argument.name} of {function.__name__}()"
             if argument.default is not inspect.Parameter.empty:
                 argument.check(argument.default)
-
-
-def test_learn_can_be_pickled(learn):
     assert pickle.loads(pickle.dumps(learn)) is learn
+
+
+def test_defaults_are_arguments_of_learn_and_its_parts(alg, learn):
+    for env_type in *ENV_TYPES, "small":
+        defaults = find_defaults(find_algorithm(alg), env_type)
+        assert set(defaults.pop("env", {})) <= {"num_env", "normalize_rewards", "id"}
+        known = declared_arguments(learn)
+        for function in functions_of_parts(learn, defaults):
+            known = declared_arguments(function) | known
+        for name, value in defaults.items():
+            known[name].check(value)
 
 
 def test_callback_is_called_at_even_intervals_and_stops(learn, small, env_id):
@@ -182,86 +151,44 @@ def test_callback_is_called_at_even_intervals_and_stops(learn, small, env_id):
 
 
 def test_on_update_adds_to_rows_and_stops(learn, small, make, log_folder):
-    seen = []
+    steps, rows = [], []
 
     def on_update(run):
-        seen.append((run.num_timesteps, run.row is not None, len(run.new_episodes)))
         assert run.model.predict(run.env.observation_space.sample()) is not None
-        assert run.episodes.count == sum(ended for *_, ended in seen)
+        steps.append(run.num_timesteps)
         if run.row is not None:
-            run.row["seen"] = len(seen)
-        logger.logkv("logged", len(seen))
-        return run.row is None and sum(has_row for _, has_row, _ in seen) >= 2
+            run.row["seen"] = len(steps)
+            rows.append(run.num_timesteps)
+        return run.row is None and len(rows) >= 2
 
     with make() as env:
-        learn(
-            **small,
-            env=VecMonitor(env),
-            network="mlp",
-            total_timesteps=10_000,
-            on_update=on_update,
-        )
-        with_row = [i for i, (_, has_row, _) in enumerate(seen, 1) if has_row]
-        rows = read_rows(log_folder)
-        # A key lands in the row of its update.
-        assert [int(row["seen"]) for row in rows] == with_row
-        assert [int(row["logged"]) for row in rows] == with_row
-        assert [int(row["total_timesteps"]) for row in rows] == [
-            seen[i - 1][0] for i in with_row
-        ]
-        # What the last update logged, which has no row, is in that of no other run.
-        assert not logger.getkvs()
-        after = [i for i, (_, has_row, _) in enumerate(seen, 1) if i > with_row[1]]
-        assert len(seen) == next(i for i in after if i not in with_row)
+        settings = dict(small, network="mlp", total_timesteps=10_000)
+        learn(env=VecMonitor(env), on_update=on_update, **settings)
+    # A key lands in the row of its update.
+    logged = [(row["total_timesteps"], row["seen"]) for row in read_rows(log_folder)]
+    assert logged == [(str(x), str(steps.index(x) + 1)) for x in rows]
+    # It stopped at the first update without a row after the second row.
+    assert [x for x in steps if x > rows[1] and x not in rows] == steps[-1:]
 
 
 def outside(alg):
-    """Arguments that name an algorithm of one's own again, for its files to be used."""
+    """Arguments that let the code of an algorithm outside the package be imported."""
     return {"alg": alg} if "." in alg else {}
 
 
-def test_run_from_python_is_described_and_resumed(
-    alg, learn, small, env_id, tmp_path, capsys
-):
-    def train(folder, **others):
-        logger.configure(str(folder), ["csv"])
-        with make_vec_env(env_id, num_env=2, seed=0, log_dir=str(folder)) as env:
-            given = {**small, "checkpoint_interval": 64, "seed": 0, **others}
-            learn(**given, env=env, network="mlp", total_timesteps=256)
+def test_compiled_calls_are_freed_with_the_model(learn, small, env_id):
+    """After training in a vector environment of Gymnasium."""
 
-    def stop_at_128(run):
-        return run.num_timesteps >= 128
-
-    train(tmp_path / "whole")
-    train(tmp_path / "cut", on_update=stop_at_128)
-    cut = str(tmp_path / "cut")
-    (run,) = list_runs(cut)
-    names = "alg", "env", "seed", "total_timesteps", "state"
-    assert [run[name] for name in names] == [alg, env_id, 0, 256, "resumable"]
-    with pytest.raises(SystemExit):
-        main([f"--resume={cut}"])
-    assert "it was started from Python" in capsys.readouterr().err
-    train(cut, resume=cut)
-    assert read_rows(cut) == read_rows(tmp_path / "whole")
-    assert read_episodes(cut) == read_episodes(tmp_path / "whole")
-    with open(f"{cut}/config.json") as file:
-        config = json.load(file)
-    assert [start["command"] for start in config["resumed"]] == [None]
-    assert list_runs(cut)[0]["state"] == "finished"
-    with contextlib.closing(find_env(cut).make()) as env:
-        assert evaluate(baselines.load(cut, **outside(alg)), env, episodes=1)
-
-
-def test_compiled_calls_are_freed_with_the_model(learn, small, make):
     def count_graphs():
         gc.collect()
         return sum(type(x).__name__ == "FuncGraph" for x in gc.get_objects())
 
     before = count_graphs()
-    with make() as env:
-        model = learn(**small, env=env, network="mlp", total_timesteps=256)
-        assert count_graphs() > before
-        del model
+    mode = {"autoreset_mode": gym.vector.AutoresetMode.SAME_STEP}
+    env = gym.make_vec(env_id, 2, vectorization_mode="sync", vector_kwargs=mode)
+    model = learn(**small, env=env, network="mlp", total_timesteps=128)
+    assert count_graphs() > before
+    del model
     assert count_graphs() == before
 
 
@@ -284,21 +211,21 @@ def test_training_compiled_by_xla_is_that_of_tensorflow(
             )
         return [variable.numpy() for variable in model.variables]
 
-    for expected, found in zip(train(False), train(True), strict=True):
-        np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-4)
+    for expected, value in zip(train(False), train(True), strict=True):
+        np.testing.assert_allclose(value, expected, rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.parametrize("precision", ["float32", slow("bfloat16")])
 def test_interrupted_run_goes_on_as_if_it_had_not_been(
     alg, small, env_id, tmp_path, precision
 ):
-    """So the same seed gives the same rows, too, and another seed others."""
+    """So the same seed gives the same rows, too."""
 
-    def arguments(folder, seed=3, steps=1000):
-        words = f"--alg={alg} --env={env_id} --num_timesteps={steps} --num_env=2 "
+    def arguments(folder):
+        words = f"--alg={alg} --env={env_id} --num_timesteps=1000 --num_env=2 "
         words += (
-            f"--checkpoint_interval=100 --seed={seed} --log_path={tmp_path / folder} "
-            f"--precision={precision} --eval_interval=200 --eval_episodes=2"
+            f"--checkpoint_interval=100 --seed=3 --log_path={tmp_path / folder} "
+            f"--precision={precision} --eval_interval=400 --eval_episodes=1"
         )
         return words.split() + flags(small)
 
@@ -321,7 +248,6 @@ def test_interrupted_run_goes_on_as_if_it_had_not_been(
     assert len(whole[0]) > 1, "too few rows: give small() settings that log more often"
     assert any(row["eval_eprewmean"] for row in whole[0])
     assert results("cut") == whole
-    assert results("other")[0][0] != whole[0][0]
 
 
 class RandomImages(gym.Env):
@@ -411,7 +337,7 @@ def test_training_in_bfloat16_is_that_of_float32(learn, small, env_id, tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("game", "steps"), [(None, 500), slow("PongNoFrameskip-v4", 300)]
+    ("game", "steps"), [(None, 240), slow("PongNoFrameskip-v4", 300)]
 )
 def test_results_do_not_depend_on_the_number_of_workers(
     learn, small, env_id, tmp_path, game, steps
@@ -447,54 +373,18 @@ def test_results_do_not_depend_on_the_number_of_workers(
         np.testing.assert_array_equal(a, b)
 
 
-@pytest.mark.parametrize("same_step", [False, True])
-def test_vector_environments_of_gymnasium(learn, small, env_id, same_step):
-    kwargs = {}
-    if same_step:
-        mode = gym.vector.AutoresetMode.SAME_STEP
-        kwargs = {"vector_kwargs": {"autoreset_mode": mode}}
-    env = gym.make_vec(env_id, 2, vectorization_mode="sync", **kwargs)
-    arguments = dict(small, env=env, network="mlp", total_timesteps=100)
-    if same_step:
-        learn(**arguments)
-    else:
-        with pytest.raises(UserTypeError, match="SAME_STEP"):
-            learn(**arguments)
-
-
-def test_unknown_keyword_names_the_nearest(learn, small, make):
-    with pytest.raises(UserTypeError, match="did you mean 'gamma'"):
-        learn(**small, env=make(), network="mlp", gama=0.9)
-    with pytest.raises(UserTypeError, match="did you mean 'num_layers'"):
-        learn(**small, env=make(), network="mlp", num_layer=3)
-    with pytest.raises(UserValueError, match="num_hidden has to be at least 1"):
-        learn(**small, env=make(), network="mlp", num_hidden=0)
-    with pytest.raises(UserTypeError, match="needs the argument 'network'"):
-        learn(**small, env=make())
-
-
-def test_only_environment_and_network_may_come_by_position(learn, small, make):
-    small = small | {"seed": 3, "total_timesteps": 0}
-    models = [learn(make(), "mlp", **small), learn(env=make(), network="mlp", **small)]
-    assert_acts_alike(*models, make().reset())
-    with pytest.raises(UserTypeError, match="all else by keyword, received 3 by posi"):
+def test_seed_decides_the_weights_and_two_arguments_come_by_position(
+    learn, small, make
+):
+    settings = dict(small, total_timesteps=0)
+    model = learn(make(), "mlp", seed=3, **settings)
+    same = learn(env=make(), network="mlp", seed=3, **settings)
+    assert_acts_alike(model, same, make().reset())
+    other = learn(env=make(), network="mlp", seed=4, **settings)
+    pairs = zip(model.variables, other.variables)
+    assert any((x.numpy() != y.numpy()).any() for x, y in pairs)
+    with pytest.raises(UserTypeError):
         learn(make(), "mlp", 3)
-    with pytest.raises(UserTypeError, match="received env by position and by keyword"):
-        learn(make(), "mlp", env=make())
-    with pytest.raises(UserTypeError, match="received the text 'mlp' first"):
-        learn("mlp", make())
-
-
-def test_old_gym_environment_names_the_remedy(learn, small):
-    class OldEnv:
-        def reset(self):
-            return 0
-
-        def step(self, action):
-            return 0, 0, False, {}
-
-    with pytest.raises(UserTypeError, match=r"gymnasium.*shimmy"):
-        learn(**small, env=OldEnv(), network="mlp")
 
 
 class AnyAction(gym.Env):
@@ -540,10 +430,10 @@ def test_action_spaces(alg, learn, small, space, tmp_path):
         return learn(**small, env=AnyAction(space), network="mlp", **changes)
 
     if not isinstance(space, learn.actions):
-        with pytest.raises(UserTypeError, match=r"action space .*not supported"):
+        with pytest.raises(UserTypeError):
             train()
         return
-    model = train(total_timesteps=200, seed=0)
+    model = train(total_timesteps=130, seed=0)
     model.save(tmp_path / "model")
     loaded = train(total_timesteps=0, seed=1, load_path=str(tmp_path / "model"))
     obs = np.random.default_rng(0).uniform(-1, 1, (5, 3)).astype(np.float32)
@@ -552,20 +442,10 @@ def test_action_spaces(alg, learn, small, space, tmp_path):
     assert_acts_alike(model, loaded, obs)
 
 
-def test_too_few_timesteps_are_refused(learn, small, make):
-    with pytest.raises(UserValueError, match="one update takes"):
-        learn(**small, env=make(), network="mlp", total_timesteps=1)
-
-
 def grid():
     return keras.Sequential([keras.layers.Dense(4), keras.layers.Reshape((2, 2))])
 
 
 def test_network_whose_features_are_no_vector_is_refused(learn, small, make):
-    with pytest.raises(UserValueError, match=r"features \[B, F\], .* \[1, 2, 2\]"):
+    with pytest.raises(UserValueError):
         learn(**small, env=make(), network=grid)
-
-
-def test_command_line_refuses_what_is_out_of_range(alg, small, env_id):
-    with pytest.raises(UserValueError, match="gamma has to be at most 1, received 2"):
-        parse([f"--alg={alg}", f"--env={env_id}", *flags(small), "--gamma=2"])

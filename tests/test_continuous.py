@@ -15,17 +15,15 @@ from baselines.common.arguments.discovery import (
     find_defaults,
     import_learn,
 )
-from baselines.common.base.errors import UserTypeError, UserValueError
+from baselines.common.base.errors import UserValueError
 from baselines.common.data.action_noise import ActionNoise
-from baselines.common.data.off_policy import check_returns, return_limits
 from baselines.common.data.replay_buffer import Transitions
 from baselines.common.envs import make_vec_env
 from baselines.common.networks.actor_critic import ActorCritic, Critic
-from baselines.common.networks.distributions import Deterministic, SquashedGaussian
+from baselines.common.networks.distributions import Deterministic
 from baselines.common.run.evaluation import evaluate
-from baselines.common.saving.states import DamagedState
 from baselines.common.vec_env import DummyVecEnv
-from baselines.ddpg.ddpg import ddpg_targets
+from baselines.ddpg.ddpg import check_returns, ddpg_targets, lowest_return
 from baselines.sac.sac import sac_targets
 from baselines.td3.td3 import td3_targets
 
@@ -35,10 +33,10 @@ RETURNS = np.float32([1.0, 2.0])
 DISCOUNTS = np.float32([0.5, 0.0])  # The second transition is an episode's last.
 
 
-def test_limits_of_returns():
-    assert return_limits(False, 0.9) == (-np.inf, np.inf)
-    assert return_limits(True, 1.0) == (-np.inf, 0)
-    np.testing.assert_allclose(return_limits(True, 0.98), [-50, 0])
+def test_lowest_return():
+    assert (lowest_return(1.0), lowest_return(1.0, 3)) == (-np.inf, -3)
+    assert lowest_return(0.98) == pytest.approx(-50)
+    assert lowest_return(0.5, 3) == -1.75
 
 
 def test_rewards_that_clip_return_is_not_for_are_refused():
@@ -47,7 +45,7 @@ def test_rewards_that_clip_return_is_not_for_are_refused():
     for wrong, n_step in (0.5, 1), (-1.25, 1), (0.5, 3), (-2.0, 3):
         with pytest.raises(UserValueError, match=f"from -1 to 0, received {wrong:.4g}"):
             check_returns(np.float32([[-1, wrong]]), 0.5, n_step)
-    with pytest.raises(UserValueError, match="clip_return needs rewards from -1 to 0"):
+    with pytest.raises(UserValueError):
         ddpg.learn(DummyVecEnv([Pushed]), "mlp", clip_return=True, total_timesteps=200)
 
 
@@ -73,17 +71,10 @@ def test_learn_clips_targets():
     """Rewards are 0, and with this seed an untrained critic expects more."""
 
     def first_loss(clip_return):
-        found = []
-
-        def callback(variables, _):
-            losses = variables["player"].last_metrics.get("critic_loss", ())
-            found.extend(map(float, losses))
-
-        env = DummyVecEnv([Unrewarded] * 4)
-        settings = dict(nb_rollout_steps=40, nb_train_steps=1, seed=2)
-        settings |= dict(total_timesteps=80, clip_return=clip_return)
-        ddpg.learn(env, "mlp", callback=callback, **settings)
-        return found[0]
+        settings = dict(nb_rollout_steps=40, nb_train_steps=1, seed=2, batch_size=64)
+        settings |= dict(total_timesteps=40, clip_return=clip_return)
+        names = names_after(ddpg, DummyVecEnv([Unrewarded] * 4), **settings)
+        return float(names["collector"].last_metrics["critic_loss"][0])
 
     assert first_loss(True) == first_loss(True) != first_loss(False)
 
@@ -116,12 +107,12 @@ def test_target_actions_are_smoothed_within_bounds():
     np.testing.assert_allclose(found, [[0.25, 1], [1, 1]], rtol=1e-6)
 
 
-@pytest.mark.parametrize("kind", [Deterministic, SquashedGaussian])
-def test_critics_see_actions_in_half_widths_from_the_middle(kind):
+def test_critics_see_actions_in_half_widths_from_the_middle():
     """The middle of BOX is at 0 and 2, its half widths are 1 and 4."""
     unit = spaces.Box(-1, 1, (2,), np.float32)
     mine, same = (
-        ActorCritic(VECTOR, box, "mlp", kind(box), seed=0) for box in (BOX, unit)
+        ActorCritic(VECTOR, box, "mlp", Deterministic(box), seed=0)
+        for box in (BOX, unit)
     )
     same.set_state(mine.get_state())
     obs = np.ones((2, 3), np.float32)
@@ -153,7 +144,6 @@ def train_ddpg(**settings):
     settings = dict(nb_rollout_steps=8, nb_train_steps=1, batch_size=8) | settings
     weights = []
     for steps in 0, 8:
-        logger.configure(format_strs=[])
         model = ddpg.learn(
             Pushed(truncate_after=4), "mlp", seed=0, total_timesteps=steps, **settings
         )
@@ -169,26 +159,6 @@ def test_gradients_are_clipped_for_each_variable():
         before, after = train_ddpg(actor_lr=1e-3, clip_norm=limit)
         largest.append(max(np.abs(a - b).max() for a, b in zip(after, before)))
     assert largest[0] > 9e-4 and 0 < largest[1] < 1.01e-5
-
-
-def test_a_penalty_shrinks_actions():
-    obs = np.float32([[1], [2], [3]])
-    sizes = []
-    for penalty in 0.0, 1e6:
-        model = ddpg.learn(
-            Pushed(truncate_after=4),
-            "mlp",
-            seed=0,
-            total_timesteps=200,
-            nb_rollout_steps=4,
-            nb_train_steps=4,
-            actor_lr=1e-2,
-            action_l2=penalty,
-        )
-        middle, half_width = np.float32([0, 2]), np.float32([1, 4])
-        actions = keras.ops.convert_to_numpy(model.distribution.mode(model.policy(obs)))
-        sizes.append(np.abs((actions - middle) / half_width).mean())
-    assert sizes[1] < 0.1 < sizes[0]
 
 
 def test_normal_noise_has_its_deviation_in_half_widths():
@@ -226,18 +196,11 @@ def test_noise_goes_on_from_its_state():
     noise.add(actions)
     other.set_state(noise.get_state())
     np.testing.assert_array_equal(noise.add(actions), other.add(actions))
-    with pytest.raises(DamagedState):
-        other.set_state(make_noise("ou_1", num_env=3).get_state())
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["adaptive-param_0.2", "normal", "normal_-1", "ou_nan", "normal_1e999", "0.2"],
-)
+@pytest.mark.parametrize("text", ["adaptive-param_0.2", "normal_1e999"])
 def test_unknown_noise_is_refused(text):
-    with pytest.raises(
-        UserValueError, match="noise_type has to be none, or normal_0.2"
-    ):
+    with pytest.raises(UserValueError):
         td3.learn(Pushed(), "mlp", noise_type=text, total_timesteps=0)
 
 
@@ -273,35 +236,6 @@ def test_weight_decay_is_half_the_squares_but_of_biases_and_the_last_layer():
     assert float(critic.weight_decay()) == 0.5 * 12 * 4
 
 
-@pytest.mark.parametrize("learn", [ddpg.learn, td3.learn, sac.learn])
-def test_observations_are_normalised_for_model_and_target_alike(learn):
-    seen = {}
-
-    def callback(local_variables, _):
-        seen.update(local_variables)
-        return local_variables["num_timesteps"] == 60
-
-    env = make_vec_env("Pendulum-v1", num_env=2, seed=0)
-    learn(
-        env,
-        "mlp",
-        normalize_observations=True,
-        learning_starts=20,
-        batch_size=8,
-        callback=callback,
-    )
-    model, target = seen["model"].parts, seen["target"].parts
-    assert float(model["normalizer"].count) == 60
-    for one, other in zip(
-        model["normalizer"].variables, target["normalizer"].variables
-    ):
-        np.testing.assert_array_equal(one, other)
-    stored = seen["memory"].frames[1:31].reshape(-1, 3)
-    # Of float32, where a mean may be near 0.
-    mean = stored.mean(axis=0)
-    np.testing.assert_allclose(model["normalizer"].mean, mean, rtol=1e-4, atol=1e-6)
-
-
 def test_temperature_is_learned_or_fixed():
     def train(**arguments):
         env = make_vec_env("Pendulum-v1", num_env=2, seed=0)
@@ -326,67 +260,18 @@ def test_the_unit_of_actions_changes_nothing(alg):
             def step(self, action):
                 return super().step(action / unit)
 
-        settings = dict(total_timesteps=200, learning_starts=50, batch_size=8, seed=0)
+        settings = dict(total_timesteps=100, learning_starts=50, batch_size=8, seed=0)
         return alg.learn(Scaled(), "mlp", **settings)
 
     expected = train(1.0).named_variables
-    for name, found in train(64.0).named_variables.items():
-        np.testing.assert_allclose(found, expected[name], 1e-4, 1e-5, err_msg=name)
-
-
-def test_entropy_of_minus_one_per_action_is_aimed_at():
-    seen = {}
-    settings = dict(total_timesteps=10, callback=lambda names, _: seen.update(names))
-    sac.learn(Pushed(), "mlp", **settings)
-    assert seen["target_entropy"] == -2
-
-
-@pytest.mark.parametrize(("low", "high"), [(0, 0), (-3e38, 3e38), (1, -1)])
-def test_actions_need_a_width(low, high):
-    class Odd(Pushed):
-        action_space = spaces.Box(-1, 1, (2,), np.float32)
-
-    Odd.action_space.low[1], Odd.action_space.high[1] = low, high
-    with pytest.raises(UserTypeError, match="the lower below the upper one"):
-        ddpg.learn(Odd(), "mlp", total_timesteps=0)
+    for name, value in train(64.0).named_variables.items():
+        np.testing.assert_allclose(value, expected[name], 1e-4, 1e-5, err_msg=name)
 
 
 def test_nothing_is_due_before_training_ends(capsys):
     with logger.scoped_configure(None, ["stdout"]):
         ddpg.learn(Pushed(), "mlp", total_timesteps=50)
     assert "nothing will be trained: total_timesteps" in capsys.readouterr().out
-
-
-def test_policy_is_updated_once_for_policy_delay_updates_of_critics():
-    counts = {}
-
-    def callback(local_variables, _):
-        for name in "critic_optimizer", "policy_optimizer":
-            counts[name] = int(local_variables[name].iterations)
-
-    env = make_vec_env("Pendulum-v1", num_env=2, seed=0)
-    settings = dict(total_timesteps=100, learning_starts=40, batch_size=8)
-    td3.learn(env, "mlp", policy_delay=3, callback=callback, **settings)
-    assert counts == {"critic_optimizer": 60, "policy_optimizer": 20}
-
-
-# TD3 trains its critics twice in each update of its policy, after eight steps.
-@pytest.mark.parametrize(
-    ("learn", "expected"), [(sac.learn, [0.01, 0.006, 0.002]), (td3.learn, [0.006])]
-)
-def test_learning_rate_falls_as_text_says(learn, expected):
-    rates = []
-
-    def callback(local_variables, _):
-        for name in "critic_optimizer", "policy_optimizer":
-            optimizer = local_variables[name]
-            if optimizer.iterations > 0:
-                rates.append(round(float(optimizer.learning_rate), 6))
-
-    env = make_vec_env("Pendulum-v1", num_env=2, seed=0)
-    settings = dict(total_timesteps=20, learning_starts=8, train_freq=4, batch_size=8)
-    learn(env, "mlp", lr="linear:0.02", callback=callback, **settings)
-    assert list(dict.fromkeys(rates)) == expected
 
 
 @pytest.mark.slow
@@ -416,6 +301,7 @@ def updated(request):
     )
     if alg is ddpg:
         settings |= dict(nb_rollout_steps=1, nb_train_steps=1, critic_l2_reg=0.0)
+        settings |= dict(action_l2=0.5)
     if alg is sac:
         settings |= dict(ent_coef=1e-9)
 
@@ -457,79 +343,77 @@ def set_values(critics, *values):
         critic.value.bias.assign([value])
 
 
-def slices_of(alg, batch, noise):
-    """Returns what the losses of an algorithm take: a batch, and noise [2, B, 2]."""
-    several = Transitions(*(x[None] for x in batch))
-    return {ddpg: batch, td3: (several, noise[:1]), sac: (batch, noise)}[alg]
+def batch_of(alg, weights, noise):
+    """Returns two transitions, of return 1, as the losses of an algorithm take them.
+
+    Args:
+        weights: [2]
+        noise: [2, 2, 2], for next actions and for actions
+    """
+    obs, half = np.float32([[1], [2]]), np.float32([0.5, 0.5])
+    actions = np.float32([[0, 2], [0, 2]])
+    fields = obs, actions, 2 * half, obs, half, np.float32(weights), np.zeros(2, int)
+    if alg is td3:
+        return Transitions(*(x[None] for x in fields), noise[:1])
+    return Transitions(*fields, noise)
+
+
+def losses_of(updated, weights, noise):
+    """Returns the losses of critics and of the policy for two transitions."""
+    alg, names, _ = updated
+    batch = batch_of(alg, weights, np.float32(noise))
+    critic_loss = names["critic_loss"](*([0] if alg is td3 else []), batch)[0]
+    return float(critic_loss), float(names["policy_loss"](batch)[1]["policy_loss"])
 
 
 def test_losses_use_the_target_critics_and_the_weights(updated):
     alg, names, _ = updated
     set_values(names["target"].critics, 10, 20)
     set_values(names["model"].critics, 3, 2)
-    obs, half = np.float32([[1], [2]]), np.float32([0.5, 0.5])
-    actions, weights = np.float32([[0, 2], [0, 2]]), np.float32([1, 0.5])
-    batch = Transitions(obs, actions, 2 * half, obs, half, weights, np.zeros(2, int))
-    critic_loss, policy_loss = names["critic_loss"], names["policy_loss"]
-    slices = slices_of(alg, batch, np.zeros((2, 2, 2), np.float32))
-    loss = critic_loss(*([0] if alg is td3 else []), slices)[0]
+    critic_loss, policy_loss = losses_of(updated, [1, 0.5], np.zeros((2, 2, 2)))
     # The target is 1 + 10 / 2 = 6, so errors are -3 and -4; weights are 1 and 1/2.
     one, other = (9 + 4.5) / 2, (16 + 8) / 2
     expected = {ddpg: one, td3: one + other, sac: (one + other) / 2}
-    assert float(loss) == pytest.approx(expected[alg], rel=1e-5)
-    metrics = policy_loss(slices)[1]
-    # Of the first critic, or of the lower one.
-    expected = {ddpg: -3, td3: -3, sac: -2}
-    assert float(metrics["policy_loss"]) == pytest.approx(expected[alg], rel=1e-5)
+    assert critic_loss == pytest.approx(expected[alg], rel=1e-5)
+    # Of the first critic, or of the lower one; in ddpg with the squares of actions, in
+    # half widths, times action_l2.
+    pi, obs = names["pi"], np.float32([[1], [2]])
+    squares = (pi.mode(names["model"].policy(obs)) - [0, 2]) ** 2 / [1, 16]
+    expected = {ddpg: -3 + np.mean(squares) / 2, td3: -3, sac: -2}
+    assert policy_loss == pytest.approx(expected[alg], rel=1e-5)
 
 
-def losses_at(updated, noise, alpha=None):
-    """Returns both losses of two transitions, and the actions of the targets."""
-    alg, names, _ = updated
-    model, target = names["model"], names["target"]
-    set_values(target.critics, 10, 20)
-    set_values(model.critics, 2, 3)
-    if alpha is not None:
-        model.parts["temperature"].value.assign(np.log(alpha))
-    obs, half = np.float32([[1], [2]]), np.float32([0.5, 0.5])
-    actions, one = np.float32([[0, 2], [0, 2]]), np.ones(2, np.float32)
-    batch = Transitions(obs, actions, 2 * half, obs, half, one, np.zeros(2, int))
-    slices = slices_of(alg, batch, noise)
-    seen, values = [], target.values
-    target.values = lambda obs, actions: seen.append(actions) or values(obs, actions)
-    try:
-        losses = [
-            names["critic_loss"](*([0] if alg is td3 else []), slices)[0],
-            names["policy_loss"](slices)[1]["policy_loss"],
-        ]
-    finally:
-        del target.values
-    return [float(x) for x in losses], np.asarray(seen[0])
-
-
-def test_targets_are_for_smoothed_actions_of_the_target_policy(updated):
+def test_targets_are_for_smoothed_actions_of_the_target_policy(updated, monkeypatch):
     alg, names, _ = updated
     model, target, pi = names["model"], names["target"], names["pi"]
     for variable in target.policy_variables:  # so that the policies differ
         variable.assign(variable + 0.1)
     noise = np.float32([[[1, -9], [2, 0]], [[0, 0], [0, 0]]])
-    _, actions = losses_at(updated, noise)
+    seen, values = [], target.values
+    monkeypatch.setattr(
+        target, "values", lambda obs, x: seen.append(x) or values(obs, x)
+    )
+    losses_of(updated, [1, 1], noise)
     obs = np.float32([[1], [2]])
     expected = {
         ddpg: lambda: pi.mode(target.policy(obs)),
         td3: lambda: pi.smoothed(target.policy(obs), 0.2 * noise[0], 0.5),
         sac: lambda: pi.sample_with_neglogp(model.policy(obs), noise[0])[0],
     }[alg]()
-    np.testing.assert_allclose(actions, expected, rtol=1e-5)
-    assert not np.allclose(actions, pi.mode(model.policy(obs)), rtol=1e-3)
+    np.testing.assert_allclose(seen[0], expected, rtol=1e-5)
+    assert not np.allclose(seen[0], pi.mode(model.policy(obs)), rtol=1e-3)
 
 
 def test_entropy_is_part_of_targets_and_of_the_policy_loss(updated):
     alg, names, _ = updated
     if alg is not sac:
         pytest.skip("it has no entropy")
+    assert names["target_entropy"] == -2  # -1 per action
+    set_values(names["target"].critics, 10, 20)
+    set_values(names["model"].critics, 2, 3)
+    names["model"].parts["temperature"].value.assign(np.log(0.5))
     noise = np.float32([[[1, -1], [0, 0.5]], [[0.5, 0], [0, 1]]])
-    (critic_loss, policy_loss), _ = losses_at(updated, noise, alpha=0.5)
+    critic_loss, policy_loss = losses_of(updated, [1, 1], noise)
     params = names["model"].policy(np.float32([[1], [2]]))
     of_next, of_now = (
         np.asarray(names["pi"].sample_with_neglogp(params, x)[1]) for x in noise
@@ -566,13 +450,56 @@ def test_the_memory_is_freed_when_training_ends(alg):
         gc.enable()
 
 
-@pytest.mark.parametrize("alg", [dqn, ddpg, td3, sac], ids=lambda alg: alg.__name__)
-def test_training_updates_the_priorities(alg):
-    own = dict(nb_rollout_steps=4, nb_train_steps=1) if alg is ddpg else {}
-    env = (CounterEnv if alg is dqn else Pushed)(truncate_after=5)
-    names = names_after(alg, env, learning_starts=16, prioritized_replay=True, **own)
+@pytest.fixture(scope="module", params=[dqn, ddpg, td3, sac], ids=lambda x: x.__name__)
+def trained(request):
+    """(algorithm, local names of its learn() after 24 steps of two environments)."""
+    alg = request.param
+    settings = dict(learning_starts=16, prioritized_replay=True, total_timesteps=48)
+    if alg is not dqn:
+        settings |= dict(normalize_observations=True)
+    if alg is ddpg:
+        settings |= dict(nb_rollout_steps=4, nb_train_steps=1)
+    else:
+        settings |= dict(lr="linear:0.048")
+    kind = CounterEnv if alg is dqn else Pushed
+    with logger.scoped_configure(None, []):
+        env = DummyVecEnv([lambda: kind(truncate_after=5)] * 2)
+        return alg, names_after(alg, env, **settings)
+
+
+def test_training_updates_the_priorities(trained):
     # Transitions that were drawn have another priority than new ones.
-    assert len(np.unique(names["memory"].tree.get(np.arange(24)))) > 4
+    assert len(np.unique(trained[1]["memory"].tree.get(np.arange(48)))) > 4
+
+
+def test_observations_are_normalised_for_model_and_target_alike(trained):
+    alg, names = trained
+    if alg is dqn:
+        pytest.skip("it does not normalise observations")
+    model, target = (names[name].parts["normalizer"] for name in ("model", "target"))
+    assert float(model.count) == 48
+    for one, other in zip(model.variables, target.variables):
+        np.testing.assert_array_equal(one, other)
+    stored = names["memory"].frames[1:25].reshape(-1, 1)
+    np.testing.assert_allclose(model.mean, stored.mean(axis=0), rtol=1e-5)
+
+
+def test_learning_rate_falls(trained):
+    alg, names = trained
+    if alg is ddpg:
+        pytest.skip("its rates are constant")
+    kinds = ["optimizer"] if alg is dqn else ["critic_optimizer", "policy_optimizer"]
+    for name in kinds:
+        # 46 of 48 steps were done before the last update.
+        assert float(names[name].learning_rate) == pytest.approx(0.002)
+
+
+def test_policy_is_updated_once_for_policy_delay_updates_of_critics(trained):
+    alg, names = trained
+    if alg is not td3:
+        pytest.skip("it has no delay")
+    steps = [int(names[f"{x}_optimizer"].iterations) for x in ("critic", "policy")]
+    assert steps == [32, 16]
 
 
 class LargeRewards(Pushed):
@@ -586,7 +513,7 @@ def test_priorities_keep_their_unit_while_returns_are_normalised():
     settings = dict(nb_rollout_steps=10, nb_train_steps=20, total_timesteps=100)
     settings |= dict(normalize_returns=True, prioritized_replay=True)
     names = names_after(ddpg, LargeRewards(truncate_after=5), **settings)
-    assert np.mean(names["player"].last_metrics["critic_loss"]) < 10
+    assert np.mean(names["collector"].last_metrics["critic_loss"]) < 10
     memory = names["memory"]
     priorities = memory.tree.get(np.arange(100)) ** (1 / memory.alpha)
     assert np.median(priorities) > memory.max_priority / 10

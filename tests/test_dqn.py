@@ -6,13 +6,12 @@ import pytest
 from gymnasium import spaces
 from keras import ops
 from memory_checks import check_memory
-from white_images import Peak, on_white_images
+from white_images import Peak, atari_env, image_env
 
 from baselines import logger, rainbow
 from baselines.common.base import mpi
 from baselines.common.base.errors import UserError, UserTypeError, UserValueError
 from baselines.common.data.episodes import count_due
-from baselines.common.data.off_policy import BestWeights, epsilon_at
 from baselines.common.data.prioritized_replay import PrioritizedReplayBuffer
 from baselines.common.data.replay_buffer import Transitions
 from baselines.common.envs import make_env, make_vec_env
@@ -30,7 +29,7 @@ from baselines.common.vec_env import (
 )
 from baselines.common.vec_env.vec_frame_stack import count_stacked
 from baselines.common.vec_env.vec_normalize import VecNormalize
-from baselines.dqn.dqn import dqn_loss, learn, q_targets
+from baselines.dqn.dqn import dqn_loss, epsilon_at, learn, q_targets
 
 SCALARS = ScalarValues()
 VECTOR = spaces.Box(-1, 1, (3,), np.float32)
@@ -126,26 +125,18 @@ def test_categorical_loss_and_mean():
     np.testing.assert_allclose([losses, priorities], [[np.log(2)]] * 2, rtol=1e-5)
 
 
-@pytest.mark.parametrize(
-    "returned, message",
-    [
-        (floats(1, 2), r"losses\(\) of Wrong has to return \(losses, priorities\)"),
-        ((np.float32(1), floats(1, 2)), r"the losses that .* shape \[B\].* \(\)"),
-        ((floats(1, 2), floats([1], [2])), r"the priorities that .* \(2, 1\)"),
-    ],
-)
-def test_values_have_to_return_losses_and_priorities(returned, message):
+def test_values_have_to_return_losses_and_priorities():
     class Wrong(ScalarValues):
         def losses(self, outputs, targets):
-            return returned
+            return floats(1, 2)
 
     batch = floats([[1], [2]], [[3], [4]]), np.array([0, 1]), floats([1], [2])
-    with pytest.raises(UserTypeError, match=message):
+    with pytest.raises(UserTypeError):
         dqn_loss(*batch, floats(1, 1), values=Wrong())
 
 
-@pytest.mark.parametrize("sigma", [0.1, 0.5])
-def test_variance_of_noisy_layers(sigma):
+def test_variance_of_noisy_layers():
+    sigma = 0.1
     layer = NoisyDense(2, sigma)
     layer.build((None, 100))
     noise = np.random.default_rng(0).standard_normal((20_000, 102), np.float32)
@@ -179,9 +170,10 @@ def test_dueling_advantages_have_no_mean():
     np.testing.assert_allclose(outputs.mean(axis=1), state[:, 0], atol=1e-6)
 
 
-@pytest.mark.parametrize("values", [SCALARS, CategoricalValues(11, -5, 5)])
-@pytest.mark.parametrize("dueling", [False, True])
-@pytest.mark.parametrize("sigma", [None, 0.5])
+@pytest.mark.parametrize(
+    ("values", "dueling", "sigma"),
+    [(SCALARS, False, None), (CategoricalValues(11, -5, 5), True, 0.5)],
+)
 def test_all_kinds_of_heads_act_and_are_saved(values, dueling, sigma, tmp_path):
     model = q_function(values, dueling, sigma)
     model.final_epsilon = 0.25
@@ -255,7 +247,7 @@ class StepsAtOnce(VecEnvWrapper):
 
 
 def test_numbers_do_not_depend_on_what_happens_meanwhile():
-    settings = dict(network="mlp", seed=3, total_timesteps=600, learning_starts=100)
+    settings = dict(network="mlp", seed=3, total_timesteps=240, learning_starts=60)
     settings |= dict(train_freq=3, prioritized_replay=True, n_step=2)
     with make_vec_env("CartPole-v1", num_env=2, seed=1, num_workers=2) as env:
         overlapping = weights(learn(env=env, **settings))
@@ -280,49 +272,30 @@ def local_names(**settings):
 def test_large_batch_makes_one_step_of_those_due(large_batch, shape, optimizer_steps):
     settings = dict(total_timesteps=80, learning_starts=40, batch_size=5, train_freq=4)
     names = local_names(**settings, env=cartpoles(8), large_batch=large_batch)
-    assert names["transitions"].actions.shape == shape
+    assert names["batches"].actions.shape == shape
     assert int(names["optimizer"].iterations) == optimizer_steps
-
-
-def test_learning_rate_by_number_and_text():
-    def rates(lr):
-        found = []
-
-        def callback(names, _):
-            if "metrics" in names:
-                found.append(float(names["optimizer"].learning_rate))
-
-        settings = dict(total_timesteps=80, learning_starts=40, batch_size=5, seed=0)
-        learn(env=cartpoles(1), network="mlp", **settings, lr=lr, callback=callback)
-        return found
-
-    assert rates(2e-3) == pytest.approx([2e-3] * 40)
-    # By the fraction that was done before each step: 40/80 to 79/80.
-    falling = rates("linear:8e-3")
-    assert (falling[0], falling[-1]) == pytest.approx((4e-3, 1e-4))
 
 
 @pytest.mark.parametrize("double_q", [False, True])
 def test_trained_by_targets_of_the_target_network(double_q):
-    settings = dict(total_timesteps=400, learning_starts=50, lr=1e-2, double_q=double_q)
+    settings = dict(total_timesteps=100, learning_starts=50, lr=1e-2, double_q=double_q)
     names = local_names(**settings, target_network_update_freq=1000)
     for name, bias in (("model", [0.0, 1000.0]), ("target", [1000.0, 0.0])):
         names[name].parts["actions"].dense[-1].bias.assign(bias)
-    batch = Transitions(*(field[0] for field in names["transitions"]))
-    noise = names["noise"][0]
+    batch = Transitions(*(field[0] for field in names["batches"]))
     online, target = (
-        np.asarray(names[name].outputs(batch.next_obs, noise[:1]))[..., 0]
+        np.asarray(names[name].outputs(batch.next_obs, batch.noise[:1]))[..., 0]
         for name in ("model", "target")
     )
     assert (online.argmax(axis=1) != target.argmax(axis=1)).all()
     best = (online if double_q else target).argmax(axis=1)
     following = target[np.arange(32), best]
-    values = np.asarray(names["model"].outputs(batch.obs, noise[:1]))[..., 0]
+    values = np.asarray(names["model"].outputs(batch.obs, batch.noise[:1]))[..., 0]
     errors = values[np.arange(32), batch.actions] - (
         batch.returns + batch.discounts * following
     )
     huber = np.where(abs(errors) < 1, errors**2 / 2, abs(errors) - 0.5)
-    loss, _ = names["loss"]((batch, noise))
+    loss, _ = names["loss"](batch)
     assert float(loss) == pytest.approx(huber.mean(), rel=1e-5)
 
 
@@ -365,8 +338,8 @@ def test_each_switch_changes_what_is_trained():
     assert not any(kinds().values())
     for name in kinds():
         setting = {"n_step": {name: 3}, "categorical": {"values": name}}
-        found = kinds(**setting.get(name, {name: True}))
-        assert [key for key, value in found.items() if value] == [name]
+        changed = kinds(**setting.get(name, {name: True}))
+        assert [key for key, value in changed.items() if value] == [name]
     assert all(kinds(**rainbow.learn.settings).values())
 
 
@@ -379,7 +352,7 @@ def test_noise_begins_with_the_given_deviation():
         np.testing.assert_allclose(sigma, np.full(sigma.shape, 0.0625))
 
 
-@on_white_images
+@pytest.mark.parametrize("make", [atari_env, image_env])
 def test_frames_are_not_scaled_twice(make):
     """Pixels divided by 255 twice kept OpenAI Baselines' DQN from learning Pong.
 
@@ -402,61 +375,25 @@ def test_frames_are_not_scaled_twice(make):
     assert [float(peak.peak) for peak in peaks[2:]] == [1.0, 1.0]
 
 
-def test_each_frame_is_kept_once():
-    env = VecFrameStack(make_vec_env("PongNoFrameskip-v4", seed=0), 4)
-    seen = {}
-    learn(
-        env=env,
-        network="cnn_small",
-        total_timesteps=60,
-        learning_starts=1000,
-        callback=lambda names, _: seen.update(names),
-    )
-    memory = seen["memory"]
-    assert memory.frames.shape[1:] == (1, 84, 84, 1)
-    check_memory(memory)
-    newest = memory._obs(np.array([[memory.count]]), np.array([[0]]))[0]
-    np.testing.assert_array_equal(newest, seen["player"].obs)
-
-
-@pytest.mark.parametrize("prioritized_replay", [False, True])
-def test_trains_from_the_first_steps_on(prioritized_replay):
+def test_trains_from_the_first_steps_on():
     settings = dict(env=cartpoles(4), total_timesteps=40, learning_starts=0)
-    names = local_names(**settings, prioritized_replay=prioritized_replay)
+    names = local_names(**settings, prioritized_replay=True)
     # Four at each step but the first, when nothing is in memory.
     assert int(names["optimizer"].iterations) == 36
 
 
-def test_what_changes_stacks_hides_them():
+def test_each_frame_is_kept_once_unless_a_wrapper_changes_stacks():
     class Darker(VecEnvWrapper):
         def step_wait(self):
             obs, *results = self.venv.step_wait()
             return obs // 2, *results
 
-    env = VecFrameStack(make_vec_env("PongNoFrameskip-v4", seed=0), 4)
-    assert count_stacked(env) == 4
-    assert count_stacked(VecMonitor(env)) == 4
-    assert count_stacked(Darker(env)) == 1
-    assert count_stacked(VecNormalize(env, ob=False)) == 4
-    env.close()
-
-
-def test_best_weights_are_returned():
-    class Results:
-        count = 100
-
-        def mean(self, key):
-            return self.now
-
-    model, results = q_function(), Results()
-    best = BestWeights(None, model)
-    bias = model.parts["actions"].dense[-1].bias
-    for mean in (1.0, 5.0, 3.0):
-        results.now = mean
-        bias.assign(ops.full(bias.shape, mean))
-        best.update_best(results)
-    best.restore()
-    np.testing.assert_array_equal(bias, [5.0] * 4)
+    env = VecFrameStack(image_env(), 4)
+    wrapped = VecMonitor(env), VecNormalize(env, ob=False), Darker(env)
+    assert [count_stacked(x) for x in (env, *wrapped)] == [4, 4, 4, 1]
+    memory = local_names(env=env, network="cnn_small", total_timesteps=8)["memory"]
+    assert memory.frames.shape[1:] == (1, 40, 40, 3)
+    check_memory(memory)
 
 
 def test_best_weights_are_kept_in_a_folder_and_returned(tmp_path):
@@ -494,6 +431,7 @@ def assert_weights(model, expected):
 
 
 def test_best_weights_between_two_looks_are_returned_if_training_stops_there():
+    """Also if an evaluation was due, but had not met ``stop_at``."""
     looks, last = [], {}
 
     def callback(names, _):
@@ -504,7 +442,9 @@ def test_best_weights_between_two_looks_are_returned_if_training_stops_there():
             last.update(names["model"].get_state()["variables"])
         return bool(last)
 
-    model = learn(env=cartpoles(4), checkpoint_freq=400, callback=callback, **RANDOMLY)
+    settings = dict(eval_env=cartpoles(), eval_interval=10**5, stop_at=500.0)
+    settings |= dict(checkpoint_freq=400, callback=callback)
+    model = learn(env=cartpoles(4), **settings, **RANDOMLY)
     assert_weights(model, last)
 
 
@@ -530,27 +470,6 @@ def test_weights_that_met_stop_at_in_an_evaluation_are_returned():
     assert_weights(model, last)
 
 
-def test_best_weights_are_returned_if_a_callback_stops_a_run_with_evaluations():
-    looks = []
-
-    def callback(names, _):
-        episodes, steps = names["run"].episodes, names["num_timesteps"]
-        if episodes.count >= 100 and steps % 400 == 0:
-            weights = names["model"].get_state()["variables"]
-            looks.append((episodes.mean("r"), weights))
-        return bool(looks) and looks[-1][0] < max(mean for mean, _ in looks)
-
-    evaluations = dict(eval_env=cartpoles(), eval_interval=10**5, stop_at=500.0)
-    model = learn(
-        env=cartpoles(4),
-        checkpoint_freq=400,
-        callback=callback,
-        **evaluations,
-        **RANDOMLY,
-    )
-    assert_weights(model, looks[-2][1])
-
-
 def test_weights_before_training_are_never_the_best():
     settings = dict(env=cartpoles(4), checkpoint_freq=100, exploration_final_eps=1.0)
     settings |= dict(learning_starts=100, train_freq=5000)
@@ -567,43 +486,11 @@ def test_model_is_returned_with_the_last_share_of_random_actions():
     assert noisy.final_epsilon == 0 and noisy.epsilon is None
 
 
-def test_arguments_without_an_effect_are_reported(capsys):
-    unused = dict(prioritized_replay_alpha=0.5, checkpoint_path="x", checkpoint_freq=0)
-    with logger.scoped_configure(None, ["stdout"]):
-        learn(env=cartpoles(), network="mlp", total_timesteps=4, **unused)
-    output = capsys.readouterr().out
-    for name, switch in (
-        ("prioritized_replay_alpha is 0.5", "prioritized_replay"),
-        ("checkpoint_path is x", "checkpoint_freq"),
-    ):
-        assert f"{name}, which has no effect without {switch}" in output
-    assert "prioritized_replay_eps" not in output
-    assert "no row was logged: 0 episodes ended" in output
-
-
 def test_settings_of_a_preset_are_not_reported_as_without_an_effect(capsys):
     settings = dict(network="mlp", total_timesteps=4, prioritized_replay=False)
     with logger.scoped_configure(None, ["stdout"]):
         rainbow.learn(env=cartpoles(), **settings)
-        assert "has no effect" not in capsys.readouterr().out
-        rainbow.learn(env=cartpoles(), prioritized_replay_alpha=0.6, **settings)
-    assert "prioritized_replay_alpha is 0.6, which has" in capsys.readouterr().out
-
-
-def test_a_row_of_the_last_update_is_a_row(capsys):
-    settings = dict(network="mlp", total_timesteps=200, learning_starts=10)
-    with logger.scoped_configure(None, ["stdout"]):
-        model = learn(env=cartpoles(), print_freq=100, batch_size=4, **settings)
-    output = capsys.readouterr().out
-    assert model is not None and output.count("| total_timesteps | 200") == 1
-    assert "no row was logged" not in output
-
-
-def test_row_of_an_evaluation_is_a_row(capsys):
-    settings = dict(network="mlp", total_timesteps=4, eval_interval=4, eval_episodes=1)
-    with logger.scoped_configure(None, ["stdout"]):
-        learn(env=cartpoles(), eval_env=cartpoles(), **settings)
-    assert "no row was logged" not in capsys.readouterr().out
+    assert "has no effect" not in capsys.readouterr().out
 
 
 def test_preset_of_a_preset_has_the_settings_of_both():
@@ -613,41 +500,21 @@ def test_preset_of_a_preset_has_the_settings_of_both():
     assert model.arguments["noisy"] and model.arguments["n_step"] == 5
 
 
-def test_nothing_trained_is_said(capsys):
-    with logger.scoped_configure(None, ["stdout"]):
-        # The 41st would be half of an update.
-        learn(env=cartpoles(), network="mlp", total_timesteps=41, learning_starts=40)
-    assert (
-        "nothing will be trained: total_timesteps (num_timesteps) is"
-        in capsys.readouterr().out
-    )
-
-
 @pytest.mark.parametrize(
-    ("changes", "words"),
+    "changes",
     [
-        (dict(values="categorical", v_min=1, v_max=1), "v_min 1 has to be below v_max"),
-        (dict(v_min=0), "nor the values 'scalar' has an argument 'v_min'"),
-        (dict(network="lstm"), "'lstm' is recurrent"),
-        (dict(n_step=0), "n_step has to be at least 1"),
-        (dict(buffer_size=0), "buffer_size has to be at least 1"),
-        (dict(exploration_fraction=2), "exploration_fraction has to be at most 1"),
-        (dict(values="categorical", atoms=1), "atoms has to be at least 2"),
-        (dict(double_q="no"), "double_q has to be True or False, received 'no'"),
-        (dict(hiddens=64), "hiddens has to be a list, received 64"),
-        (dict(prioritized_replay_alpha=-1), "prioritized_replay_alpha has to be at"),
-        (dict(prioritized_replay_beta_iters=0), "beta_iters has to be at least 1"),
-        (dict(prioritized_replay_eps=-1), "prioritized_replay_eps has to be above 0"),
-        (dict(prioritized_replay_eps=0), "prioritized_replay_eps has to be above 0"),
-        (dict(adam_epsilon=0), "adam_epsilon has to be above 0"),
-        (dict(total_timesteps=1e6 + 0.5), "total_timesteps has to be an integer"),
-        (dict(hiddens=[True]), "each of hiddens has to be an integer, received True"),
-        (dict(checkpoint_path="/dev/null/x"), "cannot write to /dev/null/x"),
-        (dict(network=lambda: TWICE), "network has to build a new network at each"),
+        dict(values="categorical", v_min=1, v_max=1),
+        dict(network="lstm"),
+        dict(network=lambda: TWICE),  # not a new one at each call
+        dict(n_step=0),
+        dict(double_q="no"),
+        dict(hiddens=[True]),
+        dict(checkpoint_path="/dev/null/x"),
     ],
+    ids=str,
 )
-def test_mistakes_are_refused(changes, words):
-    with pytest.raises(UserError, match=words):
+def test_mistakes_are_refused(changes):
+    with pytest.raises(UserError):
         learn(**{"env": cartpoles(), "network": "mlp", **changes})
 
 
@@ -666,5 +533,5 @@ def test_best_model_of_another_run_is_replaced_when_asked(tmp_path):
 
 def test_several_ranks_are_refused(monkeypatch):
     monkeypatch.setattr(mpi, "size", 2)
-    with pytest.raises(UserValueError, match="leave out mpiexec"):
+    with pytest.raises(UserValueError):
         learn(env=cartpoles(), network="mlp")

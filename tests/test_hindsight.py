@@ -1,7 +1,5 @@
 """Hindsight: goals of memories and environments, by hand, and what dqn learns."""
 
-from types import SimpleNamespace
-
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -14,15 +12,12 @@ from baselines.bench import Monitor
 from baselines.common.base.errors import UserError, UserValueError
 from baselines.common.data.episodes import EpisodeResults, ResultCollector, result_of
 from baselines.common.data.hindsight_replay import HindsightReplayBuffer
-from baselines.common.data.off_policy import Player, make_memory
 from baselines.common.envs import make_vec_env
 from baselines.common.envs.goals import Goals, find_goals
 from baselines.common.run.evaluation import summary
-from baselines.common.saving.states import DamagedState
 from baselines.common.vec_env import (
     DummyVecEnv,
     SubprocVecEnv,
-    VecFrameStack,
     VecMonitor,
 )
 from baselines.dqn import learn
@@ -153,19 +148,6 @@ def test_episode_goes_on_after_it_was_restored():
     assert set(buffer.sample(1, 200).obs[0, :, 2]) == {32, 33, 34, 61, 62, 63}
 
 
-def test_forged_goals_are_refused():
-    buffer = fill(make())
-    state = buffer.get_state()
-    state["newest"]["achieved"][2, 0] = 99  # The next frame has 21.
-    other = make()
-    other.set_state(state)
-    with pytest.raises(AssertionError):
-        check_memory(other)
-    state["newest"]["achieved"] = np.zeros((7, 2, 2), np.float32)
-    with pytest.raises(DamagedState, match="achieved"):
-        make().set_state(state)
-
-
 def test_rewards_that_compute_reward_does_not_return_are_refused():
     buffer = make()
     buffer.start(show(10, 50))
@@ -211,25 +193,19 @@ class Priced(BitFlips):
 
 
 @pytest.mark.parametrize(
-    ("make_env", "message"),
+    "make_env",
     [
-        (CounterEnv, "CounterEnv has no goals, but Box.*; replay_k needs environments"),
-        (lambda: Priced(lambda a, b, _: -1.0), r"expected shape \(2,\).*received \(\)"),
+        CounterEnv,
+        lambda: Priced(lambda a, b, _: -1.0),
+        lambda: gym.wrappers.NormalizeObservation(
+            gym.wrappers.FlattenObservation(BitFlips())
+        ),
     ],
 )
-def test_environments_without_goals_are_refused(make_env, message):
+def test_environments_without_goals_are_refused(make_env):
+    """Or whose rewards cannot be computed, or whose goals wrappers may change."""
     env = DummyVecEnv([lambda: gym.wrappers.FlattenObservation(make_env())])
-    with pytest.raises(UserError, match=message):
-        find_goals(env)
-
-
-def test_wrappers_that_may_change_goals_are_refused():
-    env = VecFrameStack(make_vec_env("toy_envs:BitFlips-v0"), 2)
-    with pytest.raises(UserValueError, match="without a VecFrameStack"):
-        find_goals(env)
-    flattened = gym.wrappers.FlattenObservation(BitFlips())
-    env = DummyVecEnv([lambda: gym.wrappers.NormalizeObservation(flattened)])
-    with pytest.raises(UserValueError, match="without a NormalizeObservation"):
+    with pytest.raises(UserError):
         find_goals(env)
 
 
@@ -237,23 +213,6 @@ def test_either_priorities_or_goals():
     env = make_vec_env("toy_envs:BitFlips-v0")
     with pytest.raises(UserValueError, match="prioritized_replay and replay_k cannot"):
         learn(env=env, network="mlp", prioritized_replay=True, replay_k=4)
-
-
-def test_robots_have_goals():
-    pytest.importorskip("gymnasium_robotics")
-    with make_vec_env("FetchReach-v4", num_env=2, num_workers=2, seed=0) as env:
-        run = SimpleNamespace(env=env, seed=0, total_timesteps=120)
-        memory = make_memory(run, 200, replay_k=ALWAYS, n_step=1, gamma=0.9)
-        player = Player(env, memory, None, random_steps=120, seed=0)
-        for _ in range(60):
-            player.step_async()
-            player.step_wait()
-        check_memory(memory)
-        batch = memory.sample(1, 1000)
-        # A goal achieved in the same step has been reached, most others have not.
-        assert set(batch.returns[0]) == {-1.0, 0.0}
-        assert 0.03 < np.mean(batch.returns) + 1 < 0.5
-        assert env.spec.id == "FetchReach-v4"
 
 
 @pytest.mark.slow
@@ -289,11 +248,6 @@ def test_rate_of_successes():
         "eplenmean": 2.0,
         "success_rate": pytest.approx(2 / 3),
     }
-    with pytest.raises(DamagedState, match="5 of 4 episodes"):
-        other.set_state(episodes.get_state() | {"previous": 5})
-    other.results[0]["success"] = "all"
-    with pytest.raises(DamagedState, match="success"):
-        EpisodeResults().set_state(other.get_state())
 
 
 def test_evaluations_say_how_many_episodes_succeed():
@@ -309,36 +263,19 @@ def test_evaluations_say_how_many_episodes_succeed():
 def success_rate(learn, env, **settings):
     """Returns the fraction of the last 100 episodes that reached the goal."""
     runs = []
+    settings |= dict(activation="relu", gamma=0.98, batch_size=128, seed=0)
     with logger.scoped_configure(None, []):
-        learn(
-            env=env,
-            network="mlp",
-            activation="relu",
-            gamma=0.98,
-            batch_size=128,
-            seed=0,
-            on_update=runs.append,
-            **settings,
-        )
+        learn(env=env, network="mlp", on_update=runs.append, **settings)
     return runs[-1].episodes.columns()["success_rate"]
 
 
 def success(bits, replay_k, **settings):
     """Returns dqn's success rate with a number of bits."""
-    return success_rate(
-        learn,
-        make_vec_env(
-            "toy_envs:BitFlips-v0", num_env=8, seed=0, env_kwargs={"bits": bits}
-        ),
-        num_layers=1,
-        num_hidden=256,
-        hiddens=[],
-        train_freq=4,
-        exploration_fraction=0.2,
-        checkpoint_freq=0,
-        replay_k=replay_k,
-        **settings,
-    )
+    kwargs = {"bits": bits}
+    env = make_vec_env("toy_envs:BitFlips-v0", num_env=8, seed=0, env_kwargs=kwargs)
+    settings |= dict(num_layers=1, num_hidden=256, hiddens=[], train_freq=4)
+    settings |= dict(exploration_fraction=0.2, checkpoint_freq=0, replay_k=replay_k)
+    return success_rate(learn, env, **settings)
 
 
 def test_dqn_flips_bits_with_hindsight_and_not_without():
@@ -356,16 +293,9 @@ def test_dqn_flips_15_bits_with_hindsight_and_not_without():
 
 def reaches(learn, replay_k, **settings):
     """Returns the success rate of an algorithm for continuous actions."""
-    return success_rate(
-        learn,
-        make_vec_env("toy_envs:PointReach-v0", num_env=4, seed=0),
-        num_layers=2,
-        num_hidden=64,
-        total_timesteps=4000,
-        tau=0.01,
-        replay_k=replay_k,
-        **settings,
-    )
+    env = make_vec_env("toy_envs:PointReach-v0", num_env=4, seed=0)
+    settings |= dict(num_layers=2, num_hidden=64, total_timesteps=4000, tau=0.01)
+    return success_rate(learn, env, replay_k=replay_k, **settings)
 
 
 def test_ddpg_reaches_goals_with_hindsight_and_not_without():

@@ -32,8 +32,6 @@ ROOMS = (
 )
 LIGHT = "base", "arguments", "saving", "logs", "envs", "vec_env", "views"
 TO_CUT = {  # (file, what it imports from a later room)
-    ("types", "baselines.common.data.action_noise"),
-    ("types", "baselines.common.data.action_noise.check_noise"),
 }
 
 

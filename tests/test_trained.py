@@ -1,6 +1,5 @@
 """What is done with trained models: loaded, evaluated, played, filmed."""
 
-import functools
 import itertools
 import json
 import os
@@ -8,8 +7,6 @@ import re
 import shutil
 import subprocess
 import sys
-import zipfile
-from pathlib import Path
 
 import gymnasium as gym
 import keras
@@ -17,7 +14,7 @@ import numpy as np
 import pytest
 from conftest import import_learn
 from gymnasium import spaces
-from toy_envs import CounterEnv, RandomEnv
+from toy_envs import CounterEnv
 
 import baselines
 from baselines import evaluate, logger, play, run
@@ -27,7 +24,6 @@ from baselines.common.base.errors import UserError, UserFileError, UserValueErro
 from baselines.common.envs.spaces import space_from_json, space_to_json
 from baselines.common.run.evaluation import evaluate as evaluate_model
 from baselines.common.run.evaluation import play_steps
-from baselines.common.run.loading import find_env, foreign
 from baselines.common.saving.models import find_model, save_model
 from baselines.common.saving.tensors import load_tensors
 from baselines.common.saving.video import TerminalFrame
@@ -62,36 +58,27 @@ def best_actions(model):
 def test_load_takes_a_folder_a_model_or_a_checkpoint(trained, tmp_path):
     model = baselines.load(trained)
     (newest,) = trained.glob("checkpoints/*400.safetensors")
-    killed = tmp_path / "killed"
+    killed, continued = tmp_path / "killed", tmp_path / "continued"
     shutil.copytree(trained, killed)
     (killed / "model.safetensors").unlink()
-    gone_on = tmp_path / "gone on"
-    shutil.copytree(trained, gone_on)
+    shutil.copytree(trained, continued)
     earlier = next(trained.glob("checkpoints/*200.safetensors"))
-    baselines.load(earlier).save(gone_on / "model.safetensors")
-    for path in trained / "model.safetensors", newest, killed, gone_on:
+    baselines.load(earlier).save(continued / "model.safetensors")
+    manifest = newest.with_suffix(".json")
+    for path in trained / "model.safetensors", newest, manifest, killed, continued:
         loaded = baselines.load(path)
         np.testing.assert_array_equal(loaded.value(OBS), model.value(OBS))
     # A copy of a folder may have other times.
-    copied = tmp_path / "copied"
-    shutil.copytree(trained, copied)
-    os.utime(copied / "model.safetensors", (0, 0))
-    assert find_model(copied) == str(copied / "model.safetensors")
+    os.utime(continued / "model.safetensors", (0, 0))
+    shutil.copy(trained / "model.safetensors", continued / "model.safetensors")
+    assert find_model(continued) == str(continued / "model.safetensors")
     # The newest checkpoint that is not damaged.
     (killed / "checkpoints" / newest.name).write_bytes(b"damaged")
     older = baselines.load(killed).value(OBS)
     assert not np.array_equal(older, model.value(OBS))
     shutil.rmtree(killed / "checkpoints")
-    with pytest.raises(UserFileError, match="no saved model at .*killed"):
+    with pytest.raises(UserFileError):
         baselines.load(killed)
-
-
-def test_config_of_something_else_is_ignored_where_the_environment_is_given(tmp_path):
-    (tmp_path / "config.json").write_text('{"name": "another"}')
-    (tmp_path / "model").touch()
-    assert find_env(tmp_path / "model", "CartPole-v1").env_type == "classic_control"
-    with pytest.raises(UserValueError, match="config.json is damaged"):
-        find_env(tmp_path / "model")
 
 
 def test_load_path_takes_a_folder(trained, tmp_path):
@@ -131,8 +118,6 @@ def test_predict_carries_recurrent_state_and_clips():
 
 
 def test_function_as_network_is_given_again(tmp_path):
-    import keras
-
     def tiny():
         return keras.layers.Dense(3)
 
@@ -140,73 +125,39 @@ def test_function_as_network_is_given_again(tmp_path):
     env = gym.make("CartPole-v1")
     model = learn(env=env, network=tiny, total_timesteps=0, seed=0)
     model.save(tmp_path / "model")
-    with pytest.raises(UserError, match="has no network, which was not text"):
+    with pytest.raises(UserError):
         baselines.load(tmp_path / "model")
     loaded = baselines.load(tmp_path / "model", network=tiny)
     np.testing.assert_array_equal(best_actions(loaded), best_actions(model))
 
 
-def test_arguments_that_a_file_cannot_have_are_given_again(tmp_path):
-    import keras
-
-    def bent(units: int, act):
-        return keras.layers.Dense(units, act)
-
-    model = import_learn("a2c")(
-        env=gym.make("CartPole-v1"),
-        network=bent,
-        units=np.int64(5),
-        act=keras.ops.sin,
-        total_timesteps=0,
-    )
-    model.save(tmp_path / "model")
-    with pytest.raises(UserValueError, match="has no act, which was not text"):
-        baselines.load(tmp_path / "model", network=bent)
-    loaded = baselines.load(tmp_path / "model", network=bent, act=keras.ops.sin)
-    np.testing.assert_array_equal(loaded.value(OBS), model.value(OBS))
-
-
-def test_arguments_that_load_does_not_take(trained):
-    for name in "env", "total_timesteps", "load_path":
-        with pytest.raises(UserError, match=f"takes no {name}"):
-            baselines.load(trained, **{name: 5})
-
-
-def test_mistakes_of_predict(trained):
+def test_mistakes_of_a_caller(trained):
     model = baselines.load(trained)
-    with pytest.raises(UserValueError, match=r"shape \(N, 4\), received \(1, 5\)"):
-        model.predict(np.zeros(5))
-    with pytest.raises(UserError, match=r"received a tuple; reset\(\) returns"):
-        model.predict((np.zeros(4), {}))
+    for wrong in np.zeros(5), (np.zeros(4), {}):
+        with pytest.raises(UserError):
+            model.predict(wrong)
+    with pytest.raises(UserError):
+        baselines.load(trained, total_timesteps=5)
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    "change",
     [
-        (dict(algorithm="os.path"), "alg 'os', which is code outside"),
-        (dict(algorithm="baselines.run"), "alg 'baselines', which is code outside"),
-        (dict(arguments=None), "does not say how its model was made"),
-        (dict(arguments={"network": "subprocess:getoutput"}), "network=subprocess"),
-        (
-            dict(
-                algorithm="baselines.rainbow.rainbow",
-                arguments={"network": "mlp", "values": "subprocess:getoutput"},
-            ),
-            "values=subprocess",
+        dict(algorithm="os.path"),
+        dict(algorithm="baselines.run"),
+        dict(arguments={"network": "subprocess:getoutput"}),
+        dict(
+            algorithm="baselines.rainbow.rainbow",
+            arguments={"network": "mlp", "values": "subprocess:getoutput"},
         ),
-        (
-            dict(algorithm="evil.evil", arguments={"network": "a:b", "values": "c:d"}),
-            "give again --alg=evil --network=a:b --values=c:d",
-        ),
-        (dict(observation_space={"kind": "Box"}), "does not describe a space"),
-        (dict(action_space={"kind": "Tuple"}), "does not describe a space"),
-        (dict(action_space=None), "does not describe a space"),
+        dict(observation_space={"kind": "Box"}),
     ],
+    ids=str,
 )
-def test_load_runs_no_code_that_a_file_names(trained, tmp_path, change, words):
+def test_load_runs_no_code_that_a_file_names(trained, tmp_path, change):
     tensors, metadata = load_tensors(trained / "model.safetensors")
     save_model(tmp_path / "model", tensors, metadata | change)
-    with pytest.raises(UserValueError, match=words):
+    with pytest.raises(UserValueError):
         baselines.load(tmp_path / "model")
 
 
@@ -226,22 +177,6 @@ def test_load_runs_no_code_that_a_file_names(trained, tmp_path, change, words):
 def test_spaces_survive_a_file(space):
     found = space_from_json(json.loads(json.dumps(space_to_json(space))))
     assert found == space and str(found) == str(space)
-
-
-def test_bounds_that_a_file_has_no_room_for_are_refused_before_training():
-    high = np.linspace(1, 2, 500_000, dtype=np.float32)
-    env = RandomEnv(spaces.Box(-high, high), spaces.Discrete(2))
-    with pytest.raises(UserValueError, match="the bounds of a Box .* differ, and a mo"):
-        import_learn("a2c")(env=env, network="mlp", num_hidden=1, num_layers=1)
-
-
-@pytest.mark.parametrize(
-    "change", [dict(shape=[10**6] * 3), dict(high=1e300), dict(dtype="9" * 5000)]
-)
-def test_space_that_cannot_be_is_refused(change):
-    space = {"kind": "Box", "shape": [2], "dtype": "f4", "low": 0, "high": 1} | change
-    with pytest.raises(UserValueError, match="does not describe a space"):
-        space_from_json(space)
 
 
 REWARDS = """
@@ -264,25 +199,19 @@ def test_model_trained_by_a_reward_of_ones_own(tmp_path, monkeypatch, capsys):
     (tmp_path / "my_rewards_1.py").write_text(REWARDS)
     monkeypatch.syspath_prepend(tmp_path)
     words = "--alg=trpo --env=CartPole-v1 --num_timesteps=24 --timesteps_per_batch=12"
-    own = "--reward=my_rewards_1:halves"
-    run.main([*words.split(), own, f"--log_path={tmp_path / 'log'}"])
-    out = capsys.readouterr().out
-    assert out.count(own) == 2  # to train longer and to start again
+    words += f" --reward=my_rewards_1:halves --log_path={tmp_path / 'log'}"
+    run.main(words.split())
     evaluate.main([str(tmp_path / "log"), "--episodes=1"])  # without this code
     assert "of 1 episode," in capsys.readouterr().out
 
 
-def test_environment_that_is_not_drawn(monkeypatch, tmp_path, capsys):
+def test_environment_that_is_not_drawn(tmp_path):
     pytest.importorskip("imageio")
-    words = "--alg=a2c --env=toy_envs:CounterByName-v0 --num_timesteps=50"
-    run.main([*words.split(), f"--log_path={tmp_path / 'log'}"])
-    assert "baselines.play" in (out := capsys.readouterr().out)
-    assert "--env=toy_envs:CounterByName-v0" in out.splitlines()[-1]
-    argv = [str(tmp_path / "log"), "--env=toy_envs:CounterByName-v0", "--video=x.mp4"]
-    with pytest.raises(SystemExit):
-        cli.command(play.play_run, argv)
-    error = capsys.readouterr().err
-    assert error.startswith("error: environment 'CounterByName-v0' cannot be drawn: ")
+    env = "--env=toy_envs:CounterByName-v0"
+    folder = str(tmp_path / "log")
+    run.main(["--alg=a2c", env, "--num_timesteps=50", f"--log_path={folder}"])
+    with pytest.raises(SystemExit, match="2"):
+        cli.command(play.play_run, [folder, env, "--video=x.mp4"])
 
 
 class Turns:
@@ -318,73 +247,25 @@ def test_short_episodes_are_not_counted_more_often():
 
 def test_evaluate_prints_scores(trained, capsys):
     argv = [str(trained), "--episodes=5", "--seed=3", "--deterministic"]
-    found = cli.command(evaluate.evaluate_run, argv)
-    out = capsys.readouterr().out
-    assert out.startswith(
-        f"CartPole-v1: mean score {found['mean']:g} (standard deviation "
-    )
-    assert out.endswith(
-        f"of 5 episodes, mean length {found['mean_length']:g} agent steps\n"
-    )
-    assert found["mean"] == found["mean_length"]  # a point a step
+    result = cli.command(evaluate.evaluate_run, argv)
+    assert f"mean score {result['mean']:g} " in capsys.readouterr().out
+    assert result["mean"] == result["mean_length"]  # a point a step
     cli.command(evaluate.evaluate_run, [*argv, "--json"])
-    assert json.loads(capsys.readouterr().out) == found
-    assert (found["env"], found["seed"]) == ("CartPole-v1", 3)
-    assert found["deterministic"] and len(found["returns"]) == 5
-    assert np.mean(found["returns"]) == found["mean"]
+    assert json.loads(capsys.readouterr().out) == result
+    assert (result["env"], result["seed"]) == ("CartPole-v1", 3)
+    assert result["deterministic"] and len(result["returns"]) == 5
+    assert np.mean(result["returns"]) == result["mean"]
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["nowhere"], "no log folder and no saved model at nowhere"),
-        (["."], "there is no saved model at ., a folder with neither"),
-        (["{}", "--episodes=0"], "episodes has to be at least 1, received 0"),
-        (["{}", "--episods=5"], "unknown argument --episods; did you mean"),
-        (["{}", "--env=CartPole-v9"], "unknown environment 'CartPole-v9'"),
-        (["{}", "--env=Pendulum-v1"], "observation"),
-    ],
+    "words", [["nowhere"], ["{}", "--episodes=0"], ["{}", "--env=Pendulum-v1"]], ids=str
 )
-def test_mistakes_give_one_line(trained, empty_folder, capsys, words, message):
-    argv = [word.format(trained) for word in words]
-    with pytest.raises(SystemExit) as exit_:
+def test_mistakes_give_one_line(trained, empty_folder, capsys, words):
+    with pytest.raises(SystemExit, match="2"):
+        argv = [word.format(trained) for word in words]
         cli.command(evaluate.evaluate_run, argv)
     error = capsys.readouterr().err
-    assert exit_.value.code == 2
-    assert error.startswith("error: ") and error.count("\n") == 1 and message in error
-
-
-def test_a_model_of_an_older_run_needs_only_its_environment(trained, tmp_path):
-    shutil.copytree(trained, tmp_path / "old")
-    path = tmp_path / "old" / "config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 1}))
-    with pytest.raises(UserValueError, match="evaluate or play its model, give --env"):
-        find_env(tmp_path / "old")
-    assert find_env(tmp_path / "old", "CartPole-v1").spec.id == "CartPole-v1"
-
-
-def test_a_checkpoint_is_named_by_either_of_its_files(trained):
-    path = trained / "checkpoints" / "000000000400.json"
-    model = path.with_suffix(".safetensors")
-    assert find_model(path) == find_model(model) == str(model)
-
-
-def test_what_is_no_model_is_told_from_a_model_without_its_folder(
-    trained, empty_folder, capsys
-):
-    Path("runs/first").mkdir(parents=True)
-    Path("runs/first/config.json").touch()
-    shutil.copy(trained / "model.safetensors", "alone")
-    with zipfile.ZipFile("sb3.zip", "w") as archive:
-        archive.writestr("policy.pth", "weights")
-    for path, message in {
-        "runs": "neither model.safetensors nor an undamaged checkpoint",
-        "sb3.zip": "sb3.zip is not a saved model, but a .zip, as Stable-Baselines3",
-        "alone": "no config.json beside alone that names an environment; give --env",
-    }.items():
-        with pytest.raises(SystemExit, match="2"):
-            cli.command(evaluate.evaluate_run, [path])
-        assert message in capsys.readouterr().err
+    assert error.startswith("error: ") and error.count("\n") == 1
 
 
 @pytest.mark.parametrize("name", ["deep/out.mp4", "out.gif"])
@@ -415,15 +296,6 @@ def test_video_has_the_first_and_the_last_state_of_an_episode():
     for _ in range(3):
         venv.step([0])
     assert [frame.max() for frame in venv.video] == [0, 1, 2, 0]
-
-
-def test_play_without_a_display_names_the_video(trained, monkeypatch, capsys):
-    for name in "DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER":
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr("sys.platform", "linux")
-    with pytest.raises(SystemExit):
-        cli.command(play.play_run, [str(trained)])
-    assert "--video=FILE.mp4" in capsys.readouterr().err
 
 
 @pytest.fixture
@@ -486,27 +358,5 @@ def test_logger_is_not_written_by_loading(trained, tmp_path):
 def test_commands_on_a_model_refuse_several_ranks(monkeypatch):
     monkeypatch.setattr(mpi, "size", 2)
     monkeypatch.setenv("BASELINES_TRACEBACK", "1")  # to have the error raised
-    with pytest.raises(UserError, match="evaluate is one process: start it without"):
+    with pytest.raises(UserError):
         evaluate.main(["somewhere"])
-
-
-def test_network_made_by_functools_is_given_again(tmp_path):
-    def net(layers, units=8):
-        return keras.Sequential([keras.layers.Dense(units) for _ in range(layers)])
-
-    def of_units(layers, **units):
-        return net(layers, **units)
-
-    learn = import_learn("a2c")
-    for network in functools.partial(net, 2), functools.partial(of_units, 2, units=8):
-        model = learn(env=gym.make("CartPole-v1"), total_timesteps=0, network=network)
-        model.save(tmp_path / "model")
-        again = baselines.load(tmp_path / "model", network=network)
-        obs = np.ones((1, 4), np.float32)
-        np.testing.assert_array_equal(model.value(obs), again.value(obs))
-
-
-def test_what_to_give_again_are_arguments_that_evaluate_takes():
-    stored = {"env": "my_envs:Sign-v0", "alg": "my_pkg.alg", "reward": "my_rewards:f"}
-    text = str(foreign("log", "env", stored))
-    assert "--alg=my_pkg.alg" in text and "--reward" not in text

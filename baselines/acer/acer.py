@@ -14,9 +14,11 @@ from baselines import logger
 from baselines.common.arguments import types as arg
 from baselines.common.arguments.schedules import check_lrschedule, make_schedule
 from baselines.common.base import mpi
-from baselines.common.data.off_policy import Player
+from baselines.common.base.errors import UserValueError
+from baselines.common.data.collector import Collector
+from baselines.common.data.memory import make_memory
 from baselines.common.data.returns import explained_variance, retrace
-from baselines.common.data.sequence_replay import make_sequence_memory, values_at_limits
+from baselines.common.data.sequence_replay import SequenceReplayBuffer
 from baselines.common.networks.discrete_actor_critic import DiscreteActorCritic
 from baselines.common.run.algorithm import algorithm
 from baselines.common.updates.optimizers import RMSprop
@@ -30,21 +32,17 @@ def acer_loss(
     logits,
     action_values,
     average_logits,
-    actions,
-    probabilities,
-    rewards,
-    dones,
-    limit_values,
+    batch,
     *,
     gamma,
     c,
-    c_q,
-    c_e,
+    q_coef,
+    ent_coef,
     delta,
 ):
     """Returns the loss of a batch of sequences and a dict of metrics.
 
-    L = L_π - c_e mean[H(π)] + c_q mean[½ (q(a) - Q)²]
+    L = L_π - ent_coef mean[H(π)] + q_coef mean[½ (q(a) - Q)²]
     L_π = -mean[min(c, ρ(a)) (Q - v) log π(a)
                 + Σ_b max(0, 1 - c / ρ(b)) π(b) (q(b) - v) log π(b)]
 
@@ -56,38 +54,36 @@ def acer_loss(
         logits: [T + 1, N, A] of π; the last are for the state after the last step
         action_values: [T + 1, N, A] q
         average_logits: [T, N, A] of the average policy
-        actions: [T, N], from 0
-        probabilities: [T, N, A] μ of all actions, at the time of acting
-        rewards: [T, N]
-        dones: [T, N] bool
-        limit_values: [T, N] v after an episode that ended at a time limit, 0 elsewhere
+        batch: ``Sequences``, with actions from 0; its probabilities are μ
         gamma: discount of one agent step
         c: limit at which importance ratios are truncated
-        c_q, c_e: weights of the action values' loss and the entropy
+        q_coef, ent_coef: weights of the action values' loss and the entropy
         delta: limit on the gradient's product with that of KL; infinite for none
     """
     values = ops.sum(ops.softmax(logits) * action_values, axis=-1)
-    next_values = ops.where(dones, limit_values, values[1:])
+    next_values = ops.where(batch.dones, batch.limit_values, values[1:])
     q, v = action_values[:-1], values[:-1, :, None]
     log_pi = ops.log_softmax(logits[:-1])
     pi, average_pi = ops.exp(log_pi), ops.softmax(average_logits)
-    taken = ops.one_hot(actions, q.shape[-1])
+    taken = ops.one_hot(batch.actions, q.shape[-1])
     q_taken = ops.sum(taken * q, axis=-1)
-    ratios = pi / (probabilities + EPSILON)
+    ratios = pi / (batch.probabilities + EPSILON)
     ratios_taken = ops.sum(taken * ratios, axis=-1)
-    targets = retrace(rewards, dones, next_values, q_taken, ratios_taken, gamma)
+    targets = retrace(
+        batch.rewards, batch.dones, next_values, q_taken, ratios_taken, gamma
+    )
     weights = taken * ops.minimum(ratios, c) * (targets[..., None] - v)
     weights = weights + ops.relu(1.0 - c / (ratios + EPSILON)) * pi * (q - v)
     weights = ops.stop_gradient(weights)
     policy_loss = -ops.mean(ops.sum(weights * log_pi, axis=-1))
     entropy = -ops.mean(ops.sum(pi * log_pi, axis=-1))
     q_loss = 0.5 * ops.mean(ops.square(q_taken - targets))
-    gradients = weights / (pi + EPSILON) - c_e * (1.0 + log_pi)
+    gradients = weights / (pi + EPSILON) - ent_coef * (1.0 + log_pi)
     limited = limit_gradients(gradients, -average_pi / (pi + EPSILON), delta)
     # A loss whose negative gradient with respect to π is the limited one.
     loss = -ops.mean(ops.sum(ops.stop_gradient(limited) * pi, axis=-1))
     kl = ops.sum(average_pi * (ops.log_softmax(average_logits) - log_pi), axis=-1)
-    return loss + c_q * q_loss, {
+    return loss + q_coef * q_loss, {
         "policy_loss": policy_loss,
         "q_loss": q_loss,
         "policy_entropy": entropy,
@@ -141,27 +137,31 @@ def learn(
     """Trains a policy by ACER and returns it."""
     check_lrschedule(lr, lrschedule, "linear", "constant")
     lr = make_schedule(lr, lrschedule, "lr")
+    if total_timesteps and buffer_size < env.num_envs * nsteps:
+        raise UserValueError(
+            f"buffer_size has to be at least num_env {env.num_envs} x nsteps {nsteps}, "
+            f"received {buffer_size}"
+        )
     both = env.observation_space, env.action_space
     model, average = (
         DiscreteActorCritic(*both, network, seed, __name__) for _ in range(2)
     )
     run.load(model, average)
-    memory = make_sequence_memory(run, buffer_size, nsteps)
+    memory = make_memory(run, buffer_size, kind=SequenceReplayBuffer)
     optimizer = RMSprop(
         rho=rprop_alpha, epsilon=rprop_epsilon, global_clipnorm=max_grad_norm
     )
     first_action = int(env.action_space.start)
 
-    def loss(obs, actions, *batch):
+    def loss(batch):
         return acer_loss(
-            *model(obs),
-            average(obs[:-1])[0],
-            actions - first_action,
-            *batch,
+            *model(batch.obs),
+            average(batch.obs[:-1])[0],
+            batch._replace(actions=batch.actions - first_action),
             gamma=gamma,
             c=c,
-            c_q=q_coef,
-            c_e=ent_coef,
+            q_coef=q_coef,
+            ent_coef=ent_coef,
             delta=delta if trust_region else np.inf,
         )
 
@@ -171,29 +171,26 @@ def learn(
         after=lambda: move_towards(average.variables, model.variables, 1 - alpha),
     )
 
-    def train(rate, sequences):
-        return update(rate, *sequences[:-1], values_at_limits(model, sequences))
-
     def explore(obs):
         actions, _, probabilities, _ = model.act(obs)
         memory.add_probabilities(probabilities)
         return actions
 
-    player = Player(env, memory, explore)
-    parts = dict(average=average, optimizer=optimizer, memory=memory, player=player)
-    with run.start(nsteps, model, **parts):
+    collector = Collector(env, memory, explore)
+    parts = dict(average=average, memory=memory, collector=collector)
+    with run.start(nsteps, model, optimizer=optimizer, **parts):
         if replay_ratio and 0 < run.num_updates * run.batch_size < replay_start:
             logger.warn(f"nothing will be replayed before replay_start, {replay_start}")
         for nupdates, num_timesteps in run.updates():
             for _ in range(nsteps):
-                player.step_async()
-                run.add_episodes(player.step_wait())
+                collector.step_async()
+                run.add_episodes(collector.step_wait())
             rate = np.float32(lr(run.previous_timesteps / total_timesteps))
-            metrics = train(rate, memory.newest(nsteps))
+            metrics = update(rate, memory.newest(nsteps, model.value))
             if num_timesteps >= replay_start:
                 # All ranks have to make the same number of updates.
                 for _ in range(mpi.broadcast(memory.rng.poisson(replay_ratio))):
-                    train(rate, memory.sample_sequences(nsteps))
+                    update(rate, memory.sample_sequences(nsteps, model.value))
             values = metrics.pop("q_taken"), metrics.pop("targets")
             if run.row_due(log_interval):
                 explained = explained_variance(*map(np.asarray, values))

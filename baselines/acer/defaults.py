@@ -16,8 +16,7 @@ def atari():
     )
 
 
-def retro():
-    return atari()
+retro = atari
 
 
 def classic_control():

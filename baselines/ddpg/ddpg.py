@@ -5,17 +5,15 @@ Lillicrap et al. 2016, "Continuous control with deep reinforcement learning".
 
 from typing import Annotated
 
+import numpy as np
 from gymnasium import spaces
 from keras import ops
 
 from baselines.common.arguments import types as arg
-from baselines.common.data.action_noise import ActionNoise
-from baselines.common.data.off_policy import (
-    Player,
-    check_returns,
-    make_memory,
-    return_limits,
-)
+from baselines.common.base.errors import UserValueError
+from baselines.common.data.action_noise import ActionNoise, NoiseType
+from baselines.common.data.collector import Collector
+from baselines.common.data.memory import make_memory
 from baselines.common.networks.actor_critic import ActorCritic
 from baselines.common.networks.distributions import Deterministic
 from baselines.common.run.algorithm import algorithm
@@ -37,6 +35,22 @@ def ddpg_targets(values, returns, discounts, limits):
     return ops.stop_gradient(ops.clip(returns + discounts * values, *limits))
 
 
+def lowest_return(gamma, steps=np.inf):
+    """Returns the lowest sum of discounted rewards that are not below -1."""
+    return -(1 - gamma**steps) / (1 - gamma) if gamma < 1 else -steps
+
+
+def check_returns(returns, gamma, n_step) -> None:
+    """Raises UserValueError unless returns are sums of n_step rewards from -1 to 0."""
+    lowest = lowest_return(gamma, n_step)
+    wrong = returns[(returns < lowest - 1e-3) | (returns > 1e-3)]
+    if wrong.size:
+        raise UserValueError(
+            f"clip_return needs rewards from -1 to 0, received {wrong[0]:.4g} as the "
+            f"sum of up to {n_step}; with clip_return=False, they may have any size"
+        )
+
+
 @algorithm(actions=[spaces.Box])
 def learn(
     run,
@@ -52,7 +66,7 @@ def learn(
         "agent steps, over all environments, between blocks of optimiser steps",
     ] = 100,
     nb_train_steps: Annotated[arg.Count, "optimiser steps per block"] = 50,
-    noise_type: arg.NoiseType = "normal_0.2",
+    noise_type: NoiseType = "normal_0.2",
     random_eps: Annotated[
         arg.Probability, "probability of a uniformly random action instead"
     ] = 0.0,
@@ -62,8 +76,7 @@ def learn(
     ] = 1e-2,
     action_l2: Annotated[
         arg.NonNegative,
-        "weight of an L2 penalty on actions, in half widths of their range, in the "
-        "policy's loss",
+        "weight of the policy's L2 penalty on actions, in half widths of their range",
     ] = 0.0,
     clip_norm: arg.VariableGradientNorm = None,
     buffer_size: arg.BufferSize = 1_000_000,
@@ -84,26 +97,16 @@ def learn(
     print_freq: arg.PrintFreq = 10,
     callback: arg.Callback = None,
 ) -> ActorCritic:
-    """Trains a deterministic policy by DDPG and returns it.
-
-    The environments step while the optimiser trains on what the memory holds so far.
-    """
+    """Trains a deterministic policy by DDPG and returns it."""
     pi = Deterministic(env.action_space)
-    limits = return_limits(clip_return, gamma)
-    model, target = (
-        ActorCritic(
-            env.observation_space,
-            env.action_space,
-            network,
-            pi,
-            num_critics=1,
-            normalize_observations=normalize_observations,
-            normalize_returns=normalize_returns,
-            seed=seed,
-            algorithm=__name__,
-        )
-        for _ in range(2)
+    limits = (lowest_return(gamma), 0.0) if clip_return else (-np.inf, np.inf)
+    both = env.observation_space, env.action_space
+    normalize = dict(
+        normalize_observations=normalize_observations,
+        normalize_returns=normalize_returns,
     )
+    settings = dict(num_critics=1, seed=seed, algorithm=__name__, **normalize)
+    model, target = (ActorCritic(*both, network, pi, **settings) for _ in range(2))
     run.load(model, target)
 
     def critic_loss(batch):
@@ -138,27 +141,25 @@ def learn(
     memory = make_memory(
         run, buffer_size, prioritized_replay, replay_k, n_step=n_step, gamma=gamma
     )
-
-    def explore(obs):
-        return noise.add(model.act(obs))
-
-    player = Player(env, memory, explore, learning_starts, random_seed=seed)
-    parts = dict(target=target, memory=memory, player=player)
+    collector = Collector(
+        env, memory, lambda obs: noise.add(model.act(obs)), learning_starts, seed
+    )
+    parts = dict(target=target, memory=memory, collector=collector)
     parts |= dict(critic_optimizer=critic_optimizer, policy_optimizer=policy_optimizer)
     with run.start(1, model, **parts, noise=noise):
         for _, num_timesteps in run.updates():
-            player.step_async()
-            if blocks := player.training_due(run, nb_rollout_steps):
+            collector.step_async()
+            if blocks := collector.training_due(run, nb_rollout_steps):
                 batches = memory.sample(blocks * nb_train_steps, batch_size)
                 if clip_return:
                     check_returns(batches.returns, gamma, n_step)
                 metrics = update(None, batches)
                 memory.update_priorities(batches.indices, metrics.pop("priorities"))
                 model.observe_returns(metrics.pop("targets"), target)
-                player.last_metrics = metrics
-            run.add_episodes(player.step_wait())
-            model.observe(player.obs, target)
+                collector.last_metrics = metrics
+            run.add_episodes(collector.step_wait())
+            model.observe(collector.obs, target)
             if run.episodes_due(print_freq):
-                run.log(player.last_metrics, episodes=run.episodes.count)
+                run.log(collector.last_metrics, episodes=run.episodes.count)
             run.stop = callback is not None and callback(locals(), globals())
     return model

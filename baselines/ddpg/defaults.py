@@ -27,8 +27,7 @@ def mujoco():
     )
 
 
-def box2d():
-    return mujoco()  # BipedalWalker and LunarLander are of a similar size.
+box2d = mujoco  # BipedalWalker and LunarLander are of a similar size.
 
 
 def classic_control():

@@ -13,8 +13,7 @@ def atari():
     )
 
 
-def retro():
-    return atari()  # As in OpenAI Baselines.
+retro = atari  # As in OpenAI Baselines.
 
 
 small = defaults.small

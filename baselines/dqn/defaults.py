@@ -26,8 +26,7 @@ def atari():
     )
 
 
-def retro():
-    return atari()  # As in OpenAI Baselines.
+retro = atari  # As in OpenAI Baselines.
 
 
 def small():

@@ -13,13 +13,9 @@ from keras import ops
 from baselines.common import backend
 from baselines.common.arguments import types as arg
 from baselines.common.arguments.schedules import make_schedule
-from baselines.common.data.off_policy import (
-    BestWeights,
-    Player,
-    epsilon_at,
-    make_memory,
-    old_names,
-)
+from baselines.common.data.best_weights import BestWeights
+from baselines.common.data.collector import Collector
+from baselines.common.data.memory import make_memory
 from baselines.common.networks.q_function import QFunction, losses_and_priorities
 from baselines.common.run.algorithm import algorithm
 from baselines.common.updates.optimizers import Adam
@@ -70,6 +66,11 @@ def take_actions(outputs, actions):
     return ops.take_along_axis(outputs, actions[:, None, None], axis=1)[:, 0]
 
 
+def epsilon_at(step, num_steps, final) -> float:
+    """Returns ε, which falls linearly from 1 to ``final`` over ``num_steps`` steps."""
+    return max(final, 1.0 - (1.0 - final) * step / num_steps) if num_steps else final
+
+
 @algorithm(actions=[spaces.Discrete], mpi=False)
 def learn(
     run,
@@ -83,21 +84,18 @@ def learn(
     exploration_fraction: Annotated[
         arg.Fraction,
         arg.NeedsNo("noisy"),
-        "fraction of all agent steps over which the probability of a random action "
-        "falls from 1 to exploration_final_eps",
+        "share of the run in which the probability of a random action falls from 1",
     ] = 0.1,
     exploration_final_eps: Annotated[
         arg.Probability,
         arg.NeedsNo("noisy"),
-        "final probability of a random action, which the returned model keeps; 0 if "
-        "noisy",
+        "last probability of a random action, which the returned model keeps",
     ] = 0.02,
     train_freq: arg.TrainFreq = 1,
     batch_size: arg.BatchSize = 32,
     large_batch: Annotated[
         bool,
-        "whether the optimiser steps that follow one step of all environments become a "
-        "single one on all their batches",
+        "whether optimiser steps that are due together become one on all their batches",
     ] = False,
     print_freq: arg.PrintFreq = 100,
     checkpoint_freq: arg.CheckpointFreq = 10_000,
@@ -105,30 +103,28 @@ def learn(
     learning_starts: arg.LearningStarts = 1000,
     gamma: arg.Gamma = 0.99,
     target_network_update_freq: Annotated[
-        arg.Count,
-        "agent steps between updates of the target network",
+        arg.Count, "agent steps between updates of the target network"
     ] = 500,
     max_grad_norm: arg.VariableGradientNorm = 10.0,
     adam_epsilon: arg.AdamEpsilon = 1e-8,
     hiddens: Annotated[
         list[arg.Units],
-        "units of each hidden layer between the network and the action values, in both "
-        "streams if dueling",
+        "units of each layer between network and action values, in both streams if "
+        "dueling",
     ] = [256],  # noqa: B006
     values: Annotated[
         arg.Values,
-        "how values are represented: scalar, or categorical for a distribution of "
-        "returns (C51, Bellemare et al. 2017)",
+        "scalar, or categorical for a distribution of returns (C51, Bellemare et al. "
+        "2017)",
     ] = "scalar",
     double_q: Annotated[
         bool,
-        "whether the online network chooses the next action and the target network "
-        "evaluates it (van Hasselt et al. 2016)",
+        "whether the network being trained chooses the next action, and the target "
+        "network evaluates it (van Hasselt et al. 2016)",
     ] = False,
     dueling: Annotated[
         bool,
-        "whether state values and action advantages have separate streams (Wang et al. "
-        "2016)",
+        "whether state values and advantages have separate streams (Wang et al. 2016)",
     ] = False,
     prioritized_replay: arg.PrioritizedReplay = False,
     prioritized_replay_alpha: arg.PriorityExponent = 0.6,
@@ -149,64 +145,40 @@ def learn(
     ] = 0.5,
     callback: arg.Callback = None,
 ) -> QFunction:
-    """Trains a Q-function by DQN and returns it.
-
-    The environments step while the optimiser trains on what the memory holds so far.
-    """
+    """Trains a Q-function by DQN and returns it."""
     values, lr = values(), make_schedule(lr, name="lr")
 
-    def make_q_function():
-        return QFunction(
-            env.observation_space,
-            env.action_space,
-            network,
-            values,
-            hiddens,
-            dueling,
-            noisy_sigma if noisy else None,
-            seed,
-            algorithm=__name__,
-        )
-
-    model, target = make_q_function(), make_q_function()
+    both = env.observation_space, env.action_space
+    heads = hiddens, dueling, noisy_sigma if noisy else None
+    model, target = (
+        QFunction(*both, network, values, *heads, seed, algorithm=__name__)
+        for _ in range(2)
+    )
     run.load(model, target)
     final_epsilon = 0 if noisy else exploration_final_eps
     if total_timesteps:
         model.final_epsilon = final_epsilon
-    prioritization = dict(
+    priorities = dict(
         alpha=prioritized_replay_alpha,
         beta=prioritized_replay_beta0,
+        beta_iters=prioritized_replay_beta_iters or total_timesteps,
         eps=prioritized_replay_eps,
     )
-    if prioritized_replay_beta_iters is not None:
-        prioritization["beta_iters"] = prioritized_replay_beta_iters
-    memory = make_memory(
-        run,
-        buffer_size,
-        prioritized_replay,
-        replay_k,
-        prioritization=prioritization,
-        n_step=n_step,
-        gamma=gamma,
-    )
+    settings = dict(n_step=n_step, gamma=gamma)
+    settings |= priorities if prioritized_replay else {}
+    memory = make_memory(run, buffer_size, prioritized_replay, replay_k, **settings)
     optimizer = Adam(epsilon=adam_epsilon, clipnorm=max_grad_norm)
-    first_action = int(env.action_space.start)
 
     def loss(batch):
-        transitions, noise = batch
-        outputs = chooser = target.outputs(transitions.next_obs, noise[:1])
+        outputs = chooser = target.outputs(batch.next_obs, batch.noise[:1])
         if double_q:
-            chooser = model.outputs(transitions.next_obs, noise[1:2])
+            chooser = model.outputs(batch.next_obs, batch.noise[1:2])
         targets = q_targets(
-            outputs, chooser, transitions.returns, transitions.discounts, values=values
+            outputs, chooser, batch.returns, batch.discounts, values=values
         )
-        return dqn_loss(
-            model.outputs(transitions.obs, noise[2:]),
-            transitions.actions - first_action,
-            targets,
-            transitions.weights,
-            values=values,
-        )
+        outputs = model.outputs(batch.obs, batch.noise[2:])
+        actions = batch.actions - int(env.action_space.start)
+        return dqn_loss(outputs, actions, targets, batch.weights, values=values)
 
     step = Step(loss, optimizer, model.trainable_variables)
     variables = [*model.variables, *target.variables]
@@ -215,45 +187,41 @@ def learn(
         lambda: move_towards(target.variables, model.variables, 1), variables
     )
     exploration_steps = 0 if noisy else exploration_fraction * total_timesteps
-    player = Player(env, memory, lambda obs: model.step(obs)[0], learning_starts)
-    saves_best = total_timesteps and checkpoint_freq
-    best = BestWeights(run, model, checkpoint_path if saves_best else None)
-    parts = dict(target=target, memory=memory, player=player, best=best)
+    collector = Collector(env, memory, lambda obs: model.step(obs)[0], learning_starts)
+    best = BestWeights(run, model, checkpoint_path if checkpoint_freq else None)
+    parts = dict(target=target, memory=memory, collector=collector, best=best)
     with run.start(1, model, optimizer=optimizer, **parts):
         for _, num_timesteps in run.updates():
             model.epsilon = epsilon_at(
                 run.previous_timesteps, exploration_steps, final_epsilon
             )
-            player.step_async()
-            if num_batches := player.training_due(run, train_freq):
-                shape = num_batches, batch_size
-                if large_batch:
-                    shape = 1, num_batches * batch_size
-                transitions = memory.sample(*shape)
-                noise = model.noise(len(transitions.indices), 3)
+            collector.step_async()
+            if count := collector.training_due(run, train_freq):
+                shape = (1, count * batch_size) if large_batch else (count, batch_size)
+                noise = model.noise(shape[0], 3)
+                batches = memory.sample(*shape)._replace(noise=noise)
                 rate = np.float32(lr(run.previous_timesteps / total_timesteps))
-                metrics = update(rate, (transitions, noise))
-                priorities = metrics.pop("priorities")
-                memory.update_priorities(transitions.indices, priorities)
-                player.last_metrics = metrics
+                metrics = update(rate, batches)
+                memory.update_priorities(batches.indices, metrics.pop("priorities"))
+                collector.last_metrics = metrics
             if run.due(target_network_update_freq):
                 update_target()
-            run.add_episodes(player.step_wait())
+            run.add_episodes(collector.step_wait())
             if run.episodes_due(print_freq):
-                run.log(
-                    player.last_metrics,
-                    episodes=run.episodes.count,
-                    epsilon=model.epsilon,
-                    action_entropy=player.action_entropy(),
-                )
-            if checkpoint_freq and run.due(checkpoint_freq) and player.last_metrics:
+                columns = dict(episodes=run.episodes.count, epsilon=model.epsilon)
+                columns["action_entropy"] = collector.action_entropy()
+                run.log(collector.last_metrics, **columns)
+            if collector.last_metrics and checkpoint_freq and run.due(checkpoint_freq):
                 best.update_best(run.episodes)
             if callback is not None:
-                run.stop = callback(locals() | old_names(run), globals())
+                # Two names that callbacks for OpenAI Baselines' deepq read.
+                t = num_timesteps
+                returns = [result["r"] for result in run.episodes.results]
+                episode_rewards = [*returns, 0.0]
+                run.stop = callback(locals(), globals())
     model.epsilon = None
-    if total_timesteps:
-        if checkpoint_freq and player.last_metrics:
-            best.update_best(run.episodes)
+    if checkpoint_freq and collector.last_metrics:
+        best.update_best(run.episodes)
         # If an evaluation met stop_at, it was of the current weights: keep them.
         if not (run.reached_score and run.evaluation):
             best.restore()

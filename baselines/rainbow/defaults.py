@@ -12,8 +12,7 @@ def atari():
     return dict(defaults.atari(), lr=2.5e-4, hiddens=[256], v_min=-5.0, v_max=5.0)
 
 
-def retro():
-    return atari()
+retro = atari
 
 
 small = defaults.small

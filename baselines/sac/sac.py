@@ -12,7 +12,8 @@ from keras import ops
 
 from baselines.common.arguments import types as arg
 from baselines.common.arguments.schedules import make_schedule
-from baselines.common.data.off_policy import Player, make_memory
+from baselines.common.data.collector import Collector
+from baselines.common.data.memory import make_memory
 from baselines.common.networks.actor_critic import ActorCritic
 from baselines.common.networks.distributions import SquashedGaussian
 from baselines.common.networks.layers import Scalar
@@ -69,26 +70,16 @@ def learn(
     print_freq: arg.PrintFreq = 10,
     callback: arg.Callback = None,
 ) -> ActorCritic:
-    """Trains a stochastic policy by SAC and returns it.
-
-    The environments step while the optimiser trains on what the memory holds so far.
-    """
+    """Trains a stochastic policy by SAC and returns it."""
     pi, lr = SquashedGaussian(env.action_space), make_schedule(lr, name="lr")
-
-    def make_model():
-        model = ActorCritic(
-            env.observation_space,
-            env.action_space,
-            network,
-            pi,
-            normalize_observations=normalize_observations,
-            seed=seed,
-            algorithm=__name__,
-        )
-        model.parts["temperature"] = Scalar("log_alpha", trainable=True)
-        return model
-
-    model, target = make_model(), make_model()
+    both = env.observation_space, env.action_space
+    settings = dict(normalize_observations=normalize_observations, seed=seed)
+    model, target = (
+        ActorCritic(*both, network, pi, algorithm=__name__, **settings)
+        for _ in range(2)
+    )
+    for one in model, target:
+        one.parts["temperature"] = Scalar("log_alpha", trainable=True)
     run.load(model, target)
     log_alpha = model.parts["temperature"].value
     if ent_coef is not None:
@@ -99,9 +90,8 @@ def learn(
     def sample(obs, noise):
         return pi.sample_with_neglogp(model.policy(obs), noise)
 
-    def critic_loss(slices):
-        batch, noise = slices
-        next_actions, neglogps = sample(batch.next_obs, noise[0])
+    def critic_loss(batch):
+        next_actions, neglogps = sample(batch.next_obs, batch.noise[0])
         next_values = target.values(batch.next_obs, next_actions)
         targets = sac_targets(
             next_values, neglogps, ops.exp(log_alpha), batch.returns, batch.discounts
@@ -111,9 +101,8 @@ def learn(
         priorities = ops.mean(ops.abs(errors), axis=0)
         return loss, {"critic_loss": loss, "priorities": priorities}
 
-    def policy_loss(slices):
-        batch, noise = slices
-        actions, neglogps = sample(batch.obs, noise[1])
+    def policy_loss(batch):
+        actions, neglogps = sample(batch.obs, batch.noise[1])
         values = ops.min(model.values(batch.obs, actions), axis=0)
         alpha, entropy = ops.stop_gradient(ops.exp(log_alpha)), ops.mean(neglogps)
         loss = -ops.mean(values) - alpha * entropy
@@ -135,22 +124,22 @@ def learn(
     memory = make_memory(
         run, buffer_size, prioritized_replay, replay_k, n_step=n_step, gamma=gamma
     )
-    player = Player(env, memory, model.act, learning_starts, random_seed=seed)
-    parts = dict(target=target, memory=memory, player=player)
+    collector = Collector(env, memory, model.act, learning_starts, random_seed=seed)
+    parts = dict(target=target, memory=memory, collector=collector)
     parts |= dict(critic_optimizer=critic_optimizer, policy_optimizer=policy_optimizer)
     with run.start(1, model, **parts):
         for _, num_timesteps in run.updates():
-            player.step_async()
-            if count := player.training_due(run, train_freq):
-                batches = memory.sample(count, batch_size)
+            collector.step_async()
+            if count := collector.training_due(run, train_freq):
                 noise = pi.noise(model.rng, count, 2, batch_size)
+                batches = memory.sample(count, batch_size)._replace(noise=noise)
                 rate = np.float32(lr(run.previous_timesteps / total_timesteps))
-                metrics = update(rate, (batches, noise))
+                metrics = update(rate, batches)
                 memory.update_priorities(batches.indices, metrics.pop("priorities"))
-                player.last_metrics = metrics
-            run.add_episodes(player.step_wait())
-            model.observe(player.obs, target)
+                collector.last_metrics = metrics
+            run.add_episodes(collector.step_wait())
+            model.observe(collector.obs, target)
             if run.episodes_due(print_freq):
-                run.log(player.last_metrics, episodes=run.episodes.count)
+                run.log(collector.last_metrics, episodes=run.episodes.count)
             run.stop = callback is not None and callback(locals(), globals())
     return model

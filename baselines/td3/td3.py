@@ -13,8 +13,9 @@ from keras import ops
 
 from baselines.common.arguments import types as arg
 from baselines.common.arguments.schedules import make_schedule
-from baselines.common.data.action_noise import ActionNoise
-from baselines.common.data.off_policy import Player, make_memory
+from baselines.common.data.action_noise import ActionNoise, NoiseType
+from baselines.common.data.collector import Collector
+from baselines.common.data.memory import make_memory
 from baselines.common.networks.actor_critic import ActorCritic
 from baselines.common.networks.distributions import Deterministic
 from baselines.common.run.algorithm import algorithm
@@ -57,7 +58,7 @@ def learn(
         arg.Needs("target_noise"),
         "limit at which that noise is clipped",
     ] = 0.5,
-    noise_type: arg.NoiseType = "normal_0.1",
+    noise_type: NoiseType = "normal_0.1",
     buffer_size: arg.BufferSize = 1_000_000,
     batch_size: arg.BatchSize = 256,
     train_freq: arg.TrainFreq = 1,
@@ -71,29 +72,21 @@ def learn(
     print_freq: arg.PrintFreq = 10,
     callback: arg.Callback = None,
 ) -> ActorCritic:
-    """Trains a deterministic policy by TD3 and returns it.
-
-    The environments step while the optimiser trains on what the memory holds so far.
-    """
+    """Trains a deterministic policy by TD3 and returns it."""
     pi, lr = Deterministic(env.action_space), make_schedule(lr, name="lr")
+    both = env.observation_space, env.action_space
+    settings = dict(normalize_observations=normalize_observations, seed=seed)
     model, target = (
-        ActorCritic(
-            env.observation_space,
-            env.action_space,
-            network,
-            pi,
-            normalize_observations=normalize_observations,
-            seed=seed,
-            algorithm=__name__,
-        )
+        ActorCritic(*both, network, pi, algorithm=__name__, **settings)
         for _ in range(2)
     )
     run.load(model, target)
 
-    def critic_loss(i, slices):
-        batch, noise = keras.tree.map_structure(lambda x: x[i], slices)
+    def critic_loss(i, batches):
+        batch = keras.tree.map_structure(lambda x: x[i], batches)
+        noise = target_noise * batch.noise
         next_actions = pi.smoothed(
-            target.policy(batch.next_obs), target_noise * noise, target_noise_clip
+            target.policy(batch.next_obs), noise, target_noise_clip
         )
         next_values = target.values(batch.next_obs, next_actions)
         targets = td3_targets(next_values, batch.returns, batch.discounts)
@@ -102,22 +95,16 @@ def learn(
         priorities = ops.mean(ops.abs(errors), axis=0)
         return loss, {"critic_loss": loss, f"priorities_{i}": priorities}
 
-    def policy_loss(slices):
-        obs = slices[0].obs[-1]
+    def policy_loss(batches):
+        obs = batches.obs[-1]
         actions = pi.mode(model.policy(obs))
         loss = -ops.mean(model.values(obs, actions, num_critics=1))
         return loss, {"policy_loss": loss}
 
     critic_optimizer, policy_optimizer = Adam(), Adam()
+    critic_losses = [functools.partial(critic_loss, i) for i in range(policy_delay)]
     update = make_update(
-        *(
-            Step(
-                functools.partial(critic_loss, i),
-                critic_optimizer,
-                model.critic_variables,
-            )
-            for i in range(policy_delay)
-        ),
+        *(Step(f, critic_optimizer, model.critic_variables) for f in critic_losses),
         Step(policy_loss, policy_optimizer, model.policy_variables),
         variables=[*model.variables, *target.variables],
         after=lambda: move_towards(
@@ -130,32 +117,31 @@ def learn(
         run, buffer_size, prioritized_replay, replay_k, n_step=n_step, gamma=gamma
     )
 
-    def explore(obs):
-        return noise.add(model.act(obs))
-
-    player = Player(env, memory, explore, learning_starts, random_seed=seed)
-    parts = dict(target=target, memory=memory, player=player)
+    collector = Collector(
+        env, memory, lambda obs: noise.add(model.act(obs)), learning_starts, seed
+    )
+    parts = dict(target=target, memory=memory, collector=collector)
     parts |= dict(critic_optimizer=critic_optimizer, policy_optimizer=policy_optimizer)
     with run.start(1, model, **parts, noise=noise):
         for _, num_timesteps in run.updates():
-            player.step_async()
-            if count := player.training_due(run, policy_delay * train_freq):
+            collector.step_async()
+            if count := collector.training_due(run, policy_delay * train_freq):
                 batches = memory.sample(count * policy_delay, batch_size)
                 drawn = model.rng.standard_normal(batches.actions.shape, np.float32)
-                slices = keras.tree.map_structure(
+                batches = keras.tree.map_structure(
                     lambda x: x.reshape(count, policy_delay, *x.shape[1:]),
-                    (batches, drawn),
+                    batches._replace(noise=drawn),
                 )
                 rate = np.float32(lr(run.previous_timesteps / total_timesteps))
-                metrics = update(rate, slices)
+                metrics = update(rate, batches)
                 priorities = [
                     metrics.pop(f"priorities_{i}") for i in range(policy_delay)
                 ]
                 memory.update_priorities(batches.indices, np.stack(priorities, axis=1))
-                player.last_metrics = metrics
-            run.add_episodes(player.step_wait())
-            model.observe(player.obs, target)
+                collector.last_metrics = metrics
+            run.add_episodes(collector.step_wait())
+            model.observe(collector.obs, target)
             if run.episodes_due(print_freq):
-                run.log(player.last_metrics, episodes=run.episodes.count)
+                run.log(collector.last_metrics, episodes=run.episodes.count)
             run.stop = callback is not None and callback(locals(), globals())
     return model

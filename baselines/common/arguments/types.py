@@ -16,7 +16,6 @@ from annotated_types import Ge, Gt, Interval
 
 from baselines.common.arguments.parts import Part
 from baselines.common.arguments.schedules import check_schedule
-from baselines.common.data.action_noise import check_noise
 
 
 class Needs(NamedTuple):
@@ -222,14 +221,6 @@ RandomSteps = Annotated[
     CountOrZero, "agent steps with random actions, before the first optimiser step"
 ]
 TrainFreq = Annotated[Count, "agent steps, over all environments, per optimiser step"]
-NoiseType = Annotated[
-    str,
-    check_noise,
-    "noise on actions: normal_0.2 is independent from step to step, with a standard "
-    "deviation of 0.2 half widths of the actions' range; ou_0.2 is an "
-    "Ornstein-Uhlenbeck process with sigma 0.2, whose standard deviation grows to 0.37 "
-    "half widths; or none",
-]
 TargetRate = Annotated[
     Fraction,
     "tau of Polyak averaging: target = (1 - tau) target + tau trained, per step",

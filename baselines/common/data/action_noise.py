@@ -2,6 +2,7 @@
 
 import math
 import re
+from typing import Annotated
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from baselines.common.base.errors import UserValueError
 THETA, TIME_STEP = 0.15, 0.01
 
 
-def parse_noise(name, text):
+def parse_noise(text, name="noise_type") -> tuple:
     """Returns the kind and the standard deviation in text such as ``normal_0.2``.
 
     Raises:
@@ -28,9 +29,14 @@ def parse_noise(name, text):
     return match[1], float(match[2] or 0)
 
 
-def check_noise(value, name) -> None:
-    """Raises UserValueError unless ``value`` describes noise."""
-    parse_noise(name, value)
+NoiseType = Annotated[
+    str,
+    parse_noise,
+    "noise on actions: normal_0.2 is independent from step to step, with a standard "
+    "deviation of 0.2 half widths of the actions' range; ou_0.2 is an "
+    "Ornstein-Uhlenbeck process with sigma 0.2, whose standard deviation grows to 0.37 "
+    "half widths; or none",
+]
 
 
 class ActionNoise:
@@ -51,8 +57,8 @@ class ActionNoise:
 
     def __init__(self, text, env, seed, random_eps=0.0):
         self.space, self.random_eps = env.action_space, random_eps
-        self.kind, self.deviation = parse_noise("noise_type", text)
-        # A random stream separate from those of acting, the memory and the player.
+        self.kind, self.deviation = parse_noise(text)
+        # A random stream separate from those of acting, the memory and the collector.
         self.rng = np.random.default_rng([seed, 4])
         shape = env.num_envs, *env.action_space.shape
         self.process = np.zeros(shape, np.float32)

@@ -61,8 +61,8 @@ class EpisodeResults:
 
     def mean(self, key) -> float:
         """Returns the mean of ``r`` (return), ``l`` (length) or ``success``, or NaN."""
-        found = [result[key] for result in self.results if key in result]
-        return float(np.mean(found or [np.nan]))
+        values = [result[key] for result in self.results if key in result]
+        return float(np.mean(values or [np.nan]))
 
     def columns(self) -> dict:
         """Returns columns for a row of the log: means of return, length and success."""

@@ -5,7 +5,6 @@ import functools
 import numpy as np
 
 from baselines.common.base.errors import UserValueError
-from baselines.common.base.machine import array_bytes
 from baselines.common.data.replay_buffer import ReplayBuffer
 
 
@@ -19,7 +18,7 @@ class HindsightReplayBuffer(ReplayBuffer):
 
     Args:
         goals: ``Goals`` of the observations, which are vectors, see ``find_goals``.
-        replay_k: k, relabelled transitions per transition with its own goal.
+        replay_k: k, relabelled transitions per transition that keeps its goal.
         arguments, keywords: other arguments of ReplayBuffer.
     """
 
@@ -28,13 +27,10 @@ class HindsightReplayBuffer(ReplayBuffer):
     def __init__(self, observation_space, *arguments, goals, replay_k, **keywords):
         self.goals = goals
         self.share = replay_k / (replay_k + 1)
-        size = goals.achieved.stop - goals.achieved.start
-        dtype = observation_space.dtype
-        # Plus the achieved goal, and the row at which the episode stops.
-        self.other_bytes = ReplayBuffer.other_bytes + array_bytes((size,), dtype) + 8
         super().__init__(observation_space, *arguments, **keywords)
         # Goals achieved after each step, as frames lack the last one of an episode.
-        self.achieved = np.zeros((self.num_rows, self.num_envs, size), dtype)
+        shape = self.frames[..., goals.achieved].shape
+        self.achieved = np.zeros(shape, self.frames.dtype)
 
     @functools.cached_property
     def episodes(self) -> tuple:
@@ -49,8 +45,8 @@ class HindsightReplayBuffer(ReplayBuffer):
         slots = rows[:, 0] % self.num_rows
         begun = np.where(self.starts[slots], rows, self.oldest_row).max(axis=0)
         ends = np.where(self.dones[slots[:-1]], rows[:-1] + 1, self.count + 1)
-        found = np.minimum.accumulate(ends[::-1])[::-1]
-        stops[slots[:-1]] = np.where(found > self.count, 0, found)
+        ends = np.minimum.accumulate(ends[::-1])[::-1]
+        stops[slots[:-1]] = np.where(ends > self.count, 0, ends)
         return stops, begun
 
     def add(self, actions, rewards, dones, obs, last_obs, truncated) -> None:

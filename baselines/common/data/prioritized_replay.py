@@ -21,8 +21,6 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         arguments, keywords: of ReplayBuffer.
     """
 
-    other_bytes = ReplayBuffer.other_bytes + 8  # and its priority
-
     def __init__(
         self, *arguments, beta_iters, alpha=0.6, beta=0.4, eps=1e-6, **keywords
     ):
@@ -47,7 +45,6 @@ class PrioritizedReplayBuffer(ReplayBuffer):
 
     def sample(self, num_batches, batch_size) -> Transitions:
         """As in ReplayBuffer."""
-        self.check_filled()
         strata = np.arange(batch_size) + self.rng.random((num_batches, batch_size))
         indices = self.tree.find(strata / batch_size * self.tree.total)
         num_timesteps = mpi.size * self.num_envs * self.count

@@ -4,7 +4,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from baselines.common.base.errors import UserValueError
 from baselines.common.base.machine import array_bytes, check_memory
 from baselines.common.vec_env.vec_frame_stack import stack_frames
 
@@ -22,6 +21,8 @@ class Transitions(NamedTuple):
     discounts: np.ndarray  # [K, B] float32
     weights: np.ndarray  # [K, B] float32: weight of each in the loss
     indices: np.ndarray  # [K, B] where they are stored
+    # [K, ...] random numbers for the loss, if the algorithm draws any
+    noise: np.ndarray | tuple = ()
 
 
 class ReplayBuffer:
@@ -45,7 +46,6 @@ class ReplayBuffer:
     """
 
     fields = "frames", "actions", "rewards", "starts", "dones", "truncated"  # of a row
-    other_bytes = 7  # of a transition: its reward and flags
 
     def __init__(
         self,
@@ -70,11 +70,9 @@ class ReplayBuffer:
         # ones, whose stacks have lost frames.
         self.num_rows = -(-size // num_envs) + frame_stack
         rows = self.num_rows, num_envs
-        transition = self.other_bytes + array_bytes(shape, observation_space.dtype)
-        transition += array_bytes(action_space.shape, action_space.dtype)
         check_memory(
             f"a replay memory of {self.num_rows * num_envs:,} transitions",
-            self.num_rows * num_envs * transition,
+            array_bytes((*rows, *shape), observation_space.dtype),
             "buffer_size",
         )
         # Zeros come from the operating system, which maps pages when they are written.
@@ -133,17 +131,11 @@ class ReplayBuffer:
 
     def sample(self, num_batches, batch_size) -> Transitions:
         """Samples batches; ``start`` and ``add`` have to be called first."""
-        self.check_filled()
         shape = num_batches, batch_size
         rows = self.rng.integers(self.first_row, self.count, shape)
         envs = self.rng.integers(self.num_envs, size=shape)
         indices = rows % self.num_rows * self.num_envs + envs
         return self._transitions(indices, np.ones(shape, np.float32))
-
-    def check_filled(self) -> None:
-        """Raises UserValueError if there is nothing to sample."""
-        if not len(self):
-            raise UserValueError("the replay memory is empty: nothing can be sampled")
 
     def update_priorities(self, indices, priorities) -> None:
         """Does nothing: all transitions are equally likely."""

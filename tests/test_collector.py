@@ -1,4 +1,4 @@
-"""What off-policy algorithms share: the player, best weights, actor and critics."""
+"""What off-policy algorithms share: collector, memory, actor and critics."""
 
 from types import SimpleNamespace
 
@@ -9,12 +9,11 @@ from memory_checks import check_memory
 from toy_envs import CounterEnv
 
 from baselines.common.base.errors import UserTypeError, UserValueError
-from baselines.common.data.episodes import count_due
-from baselines.common.data.off_policy import Player, make_memory
+from baselines.common.data.collector import Collector
+from baselines.common.data.memory import make_memory
 from baselines.common.data.prioritized_replay import PrioritizedReplayBuffer
 from baselines.common.networks.actor_critic import ActorCritic
 from baselines.common.networks.distributions import Deterministic, SquashedGaussian
-from baselines.common.saving.states import DamagedState
 from baselines.common.vec_env import DummyVecEnv, VecNormalize
 
 BOX = spaces.Box(np.float32([-1, -2]), np.float32([1, 6]))
@@ -35,36 +34,27 @@ def run_in(env, seed=0):
     return SimpleNamespace(env=env, seed=seed, total_timesteps=1000)
 
 
-def make_player(explore=None, num_env=2, seed=0, **arguments):
+def make_collector(explore=None, num_env=2, seed=0, **arguments):
     env = DummyVecEnv([lambda: Pushed(truncate_after=3)] * num_env)
     memory = make_memory(run_in(env, seed), 100, n_step=1, gamma=0.9)
-    return Player(env, memory, explore, random_seed=seed, **arguments), memory
+    return Collector(env, memory, explore, random_seed=seed, **arguments), memory
 
 
-def play(player, steps):
+def play(collector, steps):
     actions = []
     for _ in range(steps):
-        player.step_async()
-        player.step_wait()
-        actions.append(np.array(player.actions))
+        collector.step_async()
+        collector.step_wait()
+        actions.append(np.array(collector.actions))
     return np.array(actions)
 
 
 def test_actions_are_clipped_before_they_are_played_and_stored():
-    player, memory = make_player(lambda obs: np.full((len(obs), 2), 99, np.float32))
-    np.testing.assert_array_equal(play(player, 2), np.full((2, 2, 2), [1, 6]))
+    collector, memory = make_collector(
+        lambda obs: np.full((len(obs), 2), 99, np.float32)
+    )
+    np.testing.assert_array_equal(play(collector, 2), np.full((2, 2, 2), [1, 6]))
     np.testing.assert_array_equal(memory.actions[:2], np.full((2, 2, 2), [1, 6]))
-
-
-@pytest.mark.parametrize(
-    "returned",
-    [(np.zeros((2, 2)), np.zeros(2)), np.zeros(2), [[0, 0], [0, 0]], None],
-    ids=["a tuple", "another shape", "a list", "nothing"],
-)
-def test_what_is_no_array_of_actions_is_refused(returned):
-    player, _ = make_player(lambda obs: returned)
-    with pytest.raises(UserTypeError, match=r"an array of actions \[2, 2\], returned"):
-        player.step_async()
 
 
 def test_entropy_of_actions_shows_whether_they_still_vary():
@@ -76,21 +66,22 @@ def test_entropy_of_actions_shows_whether_they_still_vary():
     chosen = iter([[5, 6], [5, 7], [5, 5], [6, 6]])
     env = DummyVecEnv([Started] * 2)
     memory = make_memory(run_in(env), 100, n_step=1, gamma=0.9)
-    player = Player(env, memory, lambda obs: np.array(next(chosen)))
-    play(player, 2)
+    collector = Collector(env, memory, lambda obs: np.array(next(chosen)))
+    play(collector, 2)
+    # Of 5, 5, 6 and 7.
     expected = -(0.5 * np.log(0.5) + 2 * 0.25 * np.log(0.25))
-    assert player.action_entropy() == pytest.approx(expected)
-    play(player, 1)
-    other = Player(env, memory, lambda obs: np.array(next(chosen)))
-    other.set_state(player.get_state())
-    assert str(player.action_entropy()) == "0.0"
+    assert collector.action_entropy() == pytest.approx(expected)
+    play(collector, 1)
+    other = Collector(env, memory, lambda obs: np.array(next(chosen)))
+    other.set_state(collector.get_state())
+    assert str(collector.action_entropy()) == "0.0"
     play(other, 1)
     assert other.action_entropy() == pytest.approx(np.log(2))
 
 
 def test_time_limits_are_stored_with_their_last_observation():
-    player, memory = make_player(lambda obs: np.zeros((len(obs), 2), np.float32))
-    play(player, 4)
+    collector, memory = make_collector(lambda obs: np.zeros((len(obs), 2), np.float32))
+    play(collector, 4)
     check_memory(memory)
     np.testing.assert_array_equal(memory.truncated[:4, 0], [False, False, True, False])
     assert memory.last_frames[2, 0] == 3
@@ -103,39 +94,28 @@ def test_random_actions_come_first_and_can_be_resumed():
         explored.append(len(obs))
         return np.zeros((len(obs), 2), np.float32)
 
-    player, memory = make_player(explore, learning_starts=8)
-    actions = play(player, 6)
+    collector, memory = make_collector(explore, learning_starts=8)
+    actions = play(collector, 6)
     np.testing.assert_array_equal(memory.actions[:6], actions)
-    assert (explored, player.num_timesteps) == ([2, 2], 12)
+    assert (explored, collector.num_timesteps) == ([2, 2], 12)
     assert len(np.unique(actions[:4])) == 16 and not actions[4:].any()
-    player, _ = make_player(explore, learning_starts=8)
-    first = play(player, 2)
-    player.last_metrics = {"loss": np.float32([1, 2])}
-    state = player.get_state()
-    other, _ = make_player(explore, learning_starts=8, seed=5)
+    collector, _ = make_collector(explore, learning_starts=8)
+    first = play(collector, 2)
+    collector.last_metrics = {"loss": np.float32([1, 2])}
+    state = collector.get_state()
+    other, _ = make_collector(explore, learning_starts=8, seed=5)
     other.set_state(state)
     again = np.concatenate([first, play(other, 4)])
     np.testing.assert_array_equal(again, actions)
     assert other.last_metrics == {"loss": 1.5}
 
 
-@pytest.mark.parametrize("forged", [{"loss": "high"}, {"loss": 1}, [1.5], None])
-def test_forged_metrics_are_refused(forged):
-    player, _ = make_player(lambda obs: np.zeros((len(obs), 2), np.float32))
-    play(player, 1)
-    with pytest.raises(DamagedState, match="last_metrics"):
-        player.set_state(player.get_state() | {"last_metrics": forged})
-
-
 def test_priorities_choose_the_memory():
     env = DummyVecEnv([CounterEnv])
-    settings = dict(alpha=0.5, beta=0.4, beta_iters=10, eps=1e-6)
-    memory = make_memory(
-        run_in(env), 10, True, prioritization=settings, n_step=2, gamma=0.9
-    )
+    memory = make_memory(run_in(env), 10, True, alpha=0.5, n_step=2, gamma=0.9)
     assert isinstance(memory, PrioritizedReplayBuffer)
-    assert (memory.n_step, memory.alpha) == (2, 0.5)
-    assert make_memory(run_in(env), 10, True, gamma=0.9).beta_iters == 1000
+    assert (memory.n_step, memory.alpha, memory.beta_iters) == (2, 0.5, 1000)
+    assert make_memory(run_in(env), 10, True, beta_iters=7).beta_iters == 7
 
 
 def test_rewards_in_a_memory_have_one_unit():
@@ -156,12 +136,6 @@ def test_rounding_does_not_move_actions_out_of_bounds(distribution):
     for deterministic in False, True:
         actions = model.act(np.zeros((3, 3), np.float32), deterministic)
         assert all(action in box for action in actions)
-
-
-def test_what_is_due():
-    assert [count_due(n, n + 8, 3) for n in (0, 8, 16)] == [2, 3, 3]
-    assert count_due(0, 8, 3, after=7) == 0
-    assert count_due(8, 16, 3, after=7) == 3  # 9, 12 and 15
 
 
 @pytest.mark.parametrize("distribution", [Deterministic, SquashedGaussian])
@@ -195,10 +169,11 @@ def test_actor_and_critics(distribution, space, network, tmp_path):
     "space",
     [
         spaces.Box(-np.inf, np.inf, (2,)),
+        spaces.Box(np.float32([-1, 0]), np.float32([1, 0])),  # of no width
         spaces.Box(0, 5, (2,), np.int32),
         spaces.Discrete(2),
     ],
 )
 def test_squashed_actions_need_floats_with_bounds(space):
-    with pytest.raises(UserTypeError, match="with finite bounds"):
+    with pytest.raises(UserTypeError):
         Deterministic(space)

@@ -1,0 +1,76 @@
+"""Makes the replay memory of a run."""
+
+from baselines.common.base.errors import UserValueError
+from baselines.common.data.hindsight_replay import HindsightReplayBuffer
+from baselines.common.data.prioritized_replay import PrioritizedReplayBuffer
+from baselines.common.data.replay_buffer import ReplayBuffer
+from baselines.common.envs.goals import find_goals
+from baselines.common.vec_env.vec_env import VecEnvWrapper
+from baselines.common.vec_env.vec_frame_stack import count_stacked
+from baselines.common.vec_env.vec_normalize import VecNormalize
+
+
+def make_memory(
+    run, size, prioritized=False, replay_k=0, kind=ReplayBuffer, **settings
+):
+    """Returns a replay memory for the steps of a run.
+
+    With a VecFrameStack, each frame of its stacks is stored only once.
+
+    Args:
+        run: has ``env``, ``seed`` and ``total_timesteps``. If the latter is 0, a model
+            is only loaded, and the memory has room for one transition.
+        size: number of transitions to store.
+        prioritized: whether it is a ``PrioritizedReplayBuffer``, in which β rises until
+            the run ends unless ``settings`` has ``beta_iters``.
+        replay_k: of a ``HindsightReplayBuffer``; 0 to leave goals unchanged.
+        kind: class of the memory, if it is neither of these.
+        settings: other arguments of the memory.
+
+    Raises:
+        UserTypeError, UserValueError: as ``find_goals``, if ``replay_k`` is not 0.
+        UserValueError: if ``prioritized`` and ``replay_k`` are combined, or rewards are
+            divided by a standard deviation that changes.
+    """
+    env = run.env
+    if not run.total_timesteps:
+        size, replay_k = 1, 0
+    elif scales_rewards(env):
+        raise UserValueError(
+            "a replay memory needs rewards in the same unit all the time, but "
+            "normalize_rewards (VecNormalize) divides them by a running standard "
+            "deviation; leave it out, or use reward_scale"
+        )
+    if prioritized and replay_k:
+        raise UserValueError(
+            "prioritized_replay and replay_k cannot be combined, as a TD error is for "
+            f"one goal and not for others; received replay_k={replay_k}"
+        )
+    if prioritized:
+        kind = PrioritizedReplayBuffer
+        settings = {"beta_iters": run.total_timesteps} | settings
+    if replay_k:
+        kind = HindsightReplayBuffer
+        settings |= dict(goals=find_goals(env), replay_k=replay_k)
+    return kind(
+        env.observation_space,
+        env.action_space,
+        size,
+        num_envs=env.num_envs,
+        frame_stack=count_stacked(env),
+        seed=[run.seed, 1],  # not the stream that acting draws from
+        **settings,
+    )
+
+
+def scales_rewards(venv) -> bool:
+    """Whether a VecNormalize that is not frozen divides rewards.
+
+    A memory would keep each reward as it was divided when it was collected, so that
+    old ones and new ones would be in different units.
+    """
+    while isinstance(venv, VecEnvWrapper):
+        if isinstance(venv, VecNormalize) and venv.ret_rms and venv.training:
+            return True
+        venv = venv.venv
+    return False
