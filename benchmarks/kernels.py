@@ -28,7 +28,7 @@ from baselines.common.networks.policies import Policy
 from baselines.common.saving.config import versions
 from baselines.common.updates.optimizers import Adam, RMSprop
 from baselines.common.updates.update import Step, make_update
-from benchmarks.tables import markdown
+from benchmarks.faults import markdown
 
 BATCHES = 16, 32, 80, 256
 CALLS = 30

@@ -31,7 +31,7 @@ from typing import NamedTuple
 from baselines.bench import load_results
 from baselines.common.arguments import cli
 from baselines.common.base.errors import UserFileError, UserValueError
-from benchmarks.faults import make_table
+from benchmarks.faults import make_table, markdown
 
 RESULTS = Path(__file__).parents[1] / "results"
 MARKED = re.compile(
@@ -243,11 +243,6 @@ def table_of_games(path) -> str:
 
 def mean(numbers):
     return sum(numbers) / len(numbers)
-
-
-def markdown(header, rows) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
 
 
 def fill_in(text, results) -> str:
