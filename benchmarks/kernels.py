@@ -21,7 +21,6 @@ from keras import ops
 
 from baselines.a2c.a2c import a2c_loss
 from baselines.common import backend
-from baselines.common.arguments import cli
 from baselines.common.backend.precision import computing_in
 from baselines.common.networks.model import build_network
 from baselines.common.networks.policies import Policy
@@ -219,13 +218,8 @@ def print_products(batch, rng) -> None:
     print(markdown([f"{batch} frames", "GFLOP", *columns], rows), end="")
 
 
-def main(argv=None):
+def main():
     """Measures, and prints the tables below the versions that they depend on."""
-    parser = cli.OneLineErrorParser(
-        prog="python -m benchmarks.kernels", description=__doc__
-    )
-    with cli.one_line_errors():
-        parser.parse_args(sys.argv[1:] if argv is None else argv)
     print(*(f"{name} {version}" for name, version in versions().items()), sep="\n")
     print()
     rng = np.random.default_rng(0)

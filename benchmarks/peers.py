@@ -3,10 +3,8 @@
 import json
 import subprocess
 import sys
-import tempfile
 from functools import partial
 
-from baselines import logger
 from baselines.common.base.errors import UserValueError
 from baselines.common.base.mpi import available_cores
 from benchmarks.rates import rate_of_env
@@ -39,27 +37,6 @@ class AlePeer:
 
     def close(self):
         self.env.close()
-
-
-class Float32Peer:
-    """Our own algorithm on the same work, in float32 for comparison."""
-
-    name = "ours in float32"
-    measures = ("act", "train", "loop")
-
-    def __init__(self, bench):
-        with (
-            tempfile.TemporaryDirectory() as folder,
-            logger.scoped_configure(folder, []),
-        ):
-            self.bench = type(bench)(bench.argv, bench.seconds, precision="float32")
-
-    def rate(self, name) -> float:
-        """Returns agent steps/s of one of ``measures``."""
-        return getattr(self.bench, f"{name}_rate")()
-
-    def close(self):
-        self.bench.close()
 
 
 class PeerProgram:
@@ -188,7 +165,6 @@ torch = partial(
     comparable=TORCH,
 )
 PEERS = {  # functions of a Bench
-    "float32": Float32Peer,
     "sb3": partial(sb3, measures=("env", "loop")),
     "sbx": partial(sb3, name="SBX", comparable=SBX, package="sbx"),
     "sb3_best": partial(sb3, best=True),

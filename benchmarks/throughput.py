@@ -54,13 +54,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--alg", required=True, help="algorithm")
     parser.add_argument("--env", default="PongNoFrameskip-v4", help="environment id")
     parser.add_argument(
-        "--compare",
-        default="",
-        help="also measure, on the same work: ours in float32 (float32), "
-        "Stable-Baselines3 (sb3), its version in JAX (sbx), a PyTorch PPO on ALE's "
-        "vectorised environment (torch), sb3 and torch tuned for speed on a CPU "
-        "(sb3_best, torch_best), or that environment alone (ale); separate several "
-        "with commas",
+        "--compare", default="", help=f"with one or several of {','.join(PEERS)}"
     )
     parser.add_argument("--json", help="JSON file for all figures")
     parser.add_argument("--seconds", type=float, default=10.0, help="per measurement")
@@ -118,22 +112,19 @@ class Bench:
     Args:
         argv: arguments for ``baselines.run``.
         seconds: length of each measurement, without its warm-up.
-        changes: arguments of ``learn()`` that override those.
 
     Attributes:
         settings: the ``Settings`` of the command line.
         learn_arguments: keywords for ``learn()``.
     """
 
-    def __init__(self, argv, seconds, **changes):
-        self.argv = argv
+    def __init__(self, argv, seconds):
         self.settings = settings = parse(argv)
         self.checkpoint_interval = settings.learn_arguments["checkpoint_interval"]
         self.learn_arguments = {
             **settings.learn_arguments,
             "total_timesteps": TOTAL_TIMESTEPS,
             "checkpoint_interval": 0,
-            **changes,
         }
         self.seconds = seconds
         # Algorithms with a replay memory fill some of it before they train.
@@ -247,10 +238,6 @@ class Bench:
             "seconds_to_write_a_transition": write_seconds(memory),
         }
 
-    def worker_megabytes(self) -> list:
-        """Returns the peak memory of every worker process."""
-        return [megabytes(pid=pid) for pid in getattr(self.env, "worker_pids", [])]
-
 
 def median_seconds(functions) -> float:
     """Returns the median of the seconds that some calls take; 0 for none."""
@@ -312,12 +299,12 @@ def counted_uploads():
         yield uploaded
 
 
-def megabytes(field="VmHWM", pid="self") -> float:
-    """Returns the peak (VmHWM) or resident (VmRSS) memory of a process.
+def megabytes(field="VmHWM") -> float:
+    """Returns the peak (VmHWM) or resident (VmRSS) memory of this process.
 
     NaN where there is no /proc.
     """
-    path = Path(f"/proc/{pid}/status")
+    path = Path("/proc/self/status")
     match = path.exists() and re.search(rf"{field}:\s+(\d+)", path.read_text())
     return int(match[1]) / 1024 if match else math.nan
 
@@ -338,7 +325,6 @@ def measure(bench, repeats, peers=()) -> dict:
         "serial_limit": [1 / sum(1 / rate for rate in part) for part in parts],
         "bytes_uploaded_per_agent_step": bench.bytes_uploaded(),
         "peak_megabytes": megabytes(),
-        "peak_megabytes_of_workers": bench.worker_megabytes(),
         "checkpoint_seconds": bench.checkpoint_seconds(),
         "checkpoint_interval": bench.checkpoint_interval,
         "replay_memory": bench.replay_memory(),
@@ -362,8 +348,6 @@ def report(figures) -> str:
     uploaded = figures["bytes_uploaded_per_agent_step"]
     rows.append(("uploaded", f"{uploaded:,.0f} bytes/step"))
     rows.append(("peak memory", f"{figures['peak_megabytes']:,.0f} MB"))
-    if workers := figures["peak_megabytes_of_workers"]:
-        rows.append(("largest worker", f"{max(workers):,.0f} MB"))
     seconds, interval = figures["checkpoint_seconds"], figures["checkpoint_interval"]
     memory = figures["replay_memory"]
     # The part of a replay memory that is new since the previous checkpoint.

@@ -26,6 +26,11 @@ from stable_baselines3.common.vec_env import SubprocVecEnv, VecFrameStack
 from benchmarks import sb3
 
 ROW_INTERVAL = 16_000  # agent steps
+PRINT_CONFIG = """
+import json, sys
+from baselines.common.run.parsing import parse
+print(json.dumps(parse(sys.argv[1:]).config))
+"""
 
 
 class Rows(BaseCallback):
@@ -55,7 +60,7 @@ class Rows(BaseCallback):
 def train(argv) -> None:
     """Trains as a command line of ``baselines.run`` says."""
     # Not in this process, because PyTorch crashes beside TensorFlow.
-    command = [sys.executable, "-m", "benchmarks.print_config", *argv, "--overwrite"]
+    command = [sys.executable, "-c", PRINT_CONFIG, *argv, "--overwrite"]
     run = subprocess.run(command, stdout=subprocess.PIPE, check=True)
     config = json.loads(run.stdout)
     config["command"] = shlex.join(["python", "-m", "benchmarks.train_sb3", *argv])

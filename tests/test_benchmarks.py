@@ -57,7 +57,7 @@ def test_clock_leaves_the_warm_up_out(monkeypatch):
 @pytest.mark.parametrize(
     "words",
     [
-        "--alg=a2c --env=CartPole-v1 --precision=bfloat16 --compare=float32",
+        "--alg=a2c --env=PongNoFrameskip-v4 --network=cnn_small --compare=ale",
         "--alg=dqn --env=CartPole-v1 --learning_starts=50 --buffer_size=3000",
     ],
 )
@@ -72,8 +72,8 @@ def test_throughput_is_measured(words, capsys):
     assert figures["serial_limit"] == [pytest.approx(limit)]
     assert figures["settings"]["checkpoint_interval"] == 0
     table = capsys.readouterr().out
-    if "float32" in words:
-        assert "train of ours in float32" in table
+    if "ale" in words:
+        assert "env of AtariVectorEnv" in table
     else:
         assert 1e-7 < figures["replay_memory"]["seconds_to_write_a_transition"] < 1e-2
 
@@ -106,7 +106,6 @@ def test_report_has_medians_and_what_a_checkpoint_costs():
         "peers": [{"name": "Peer", "agent_steps_per_second": {"loop": [50, 40, 25]}}],
         "bytes_uploaded_per_agent_step": 28224.4,
         "peak_megabytes": 500,
-        "peak_megabytes_of_workers": [60.0, 70.0],
         "checkpoint_seconds": 0.25,
         "checkpoint_interval": 100_000,
         # A second to write what is new of it, in the 1,000 s between two checkpoints.
@@ -129,7 +128,6 @@ def test_report_has_medians_and_what_a_checkpoint_costs():
         "ours / theirs": "2.50",
         "uploaded": "28,224 bytes/step",
         "peak memory": "500 MB",
-        "largest worker": "70 MB",
         "checkpoint": "1.250 s, 0.12% of the run's time",
         "replay memory": "0.35 GB for 50,000 transitions",
         "drawing a batch": "0.60 ms",
