@@ -236,18 +236,11 @@ def test_moments_are_spread_over_the_run():
     assert [moment // 40 for moment in moments] == list(range(20))
 
 
-@pytest.mark.parametrize(
-    ("words", "killed"),
-    [
-        ("--alg=a2c --num_env=2 --num_timesteps=4000 --log_interval=5", 2),
-        ("--alg=dqn --env=CartPole-v1 --num_timesteps=3000 --faults=all", 1),
-    ],
-)
-def test_killed_runs_do_not_differ(words, killed, capsys):
-    chaos.main([*words.split(), "--kills=2"])
+def test_killed_runs_do_not_differ(capsys):
+    words = "--alg=a2c --num_env=2 --num_timesteps=2000 --log_interval=5 --network=mlp"
+    chaos.main([*words.split(), "--kills=1", "--faults=all"])
     out = capsys.readouterr().out
-    assert len(re.findall("^.* 2: ", out, re.M)) == killed
-    assert "differing: 0" in out and f"\n{2 * killed} faults (" in out
+    assert "differing: 0" in out and "\n2 faults (" in out
 
 
 def test_table_of_faults_has_what_was_done(tmp_path):
