@@ -54,31 +54,22 @@ def layers(policy):
     return [*convs, dense, policy.action_net, policy.value_net]
 
 
-def to_ours(layer):
-    """Returns a PyTorch layer's kernel and bias in Keras' layout."""
-    kernel = layer.weight.detach()
-    if kernel.ndim == 4:
-        kernel = kernel.permute(2, 3, 1, 0)
-    elif kernel.shape[1] == 3136:  # of an image of 64 x 7 x 7, here 7 x 7 x 64
-        kernel = kernel.reshape(-1, 64, 7, 7).permute(2, 3, 1, 0).flatten(0, 2)
-    else:
-        kernel = kernel.T
-    return kernel.numpy(), layer.bias.detach().numpy()
-
-
-def copy_weights(ours, theirs):
-    """Copies the variables of our policy to one of Stable-Baselines3."""
-    variables = iter(ours.variables)
-    for layer in layers(theirs):
-        kernel = torch.tensor(next(variables).numpy())
+def in_torch(policy):
+    """Returns the kernels and biases of our policy in PyTorch's layout."""
+    tensors = [torch.tensor(variable.numpy()) for variable in policy.variables]
+    for i, kernel in enumerate(tensors):
         if kernel.ndim == 4:
-            kernel = kernel.permute(3, 2, 0, 1)
-        elif kernel.shape[0] == 3136:
-            kernel = kernel.reshape(7, 7, 64, -1).permute(3, 2, 0, 1).flatten(1)
-        else:
-            kernel = kernel.T
-        layer.weight.data.copy_(kernel)
-        layer.bias.data.copy_(torch.tensor(next(variables).numpy()))
+            tensors[i] = kernel.permute(3, 2, 0, 1)
+        elif kernel.ndim == 2 and len(kernel) == 3136:  # an image of 7 x 7 x 64
+            tensors[i] = kernel.reshape(7, 7, 64, -1).permute(3, 2, 0, 1).flatten(1)
+        elif kernel.ndim == 2:
+            tensors[i] = kernel.T
+    return tensors
+
+
+def parameters(theirs):
+    """Returns the kernels and biases of a Stable-Baselines3 policy in our order."""
+    return [x.data for layer in layers(theirs) for x in (layer.weight, layer.bias)]
 
 
 def channels_first(obs):
@@ -112,16 +103,16 @@ def compare_updates(checks=(1, 10, 100, 200)):
     path = f"{logger.get_dir()}/start"
     start.save(path)
     theirs = make_theirs()
-    copy_weights(start, theirs.policy)
-    initial = [variable.numpy() for variable in start.variables]
+    initial = in_torch(start)
+    for parameter, value in zip(parameters(theirs.policy), initial, strict=True):
+        parameter.copy_(value)
 
     def callback(names, _):
         next_obs, number = names["runner"].obs, names["nupdates"]
         update_theirs(theirs, names["rollout"], next_obs, names["num_timesteps"])
         if number in checks:
-            ours = [variable.numpy() for variable in names["policy"].variables]
-            weights = [w for layer in layers(theirs.policy) for w in to_ours(layer)]
-            difference = largest_difference(ours, weights)
+            ours = in_torch(names["policy"])
+            difference = largest_difference(ours, parameters(theirs.policy))
             moved = largest_difference(ours, initial)
             print(
                 f"update {number}: largest difference {difference:.1e}, weights moved "
@@ -135,8 +126,8 @@ def compare_updates(checks=(1, 10, 100, 200)):
 
 
 def largest_difference(some, others):
-    """Returns the largest absolute difference of two lists of arrays."""
-    return max(np.abs(a - b).max() for a, b in zip(some, others, strict=True))
+    """Returns the largest absolute difference of two lists of tensors."""
+    return max((a - b).abs().max() for a, b in zip(some, others, strict=True))
 
 
 def compare_wrappers(steps=6000):

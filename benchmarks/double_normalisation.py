@@ -11,6 +11,7 @@ and the network divides by 255 again.
 import argparse
 import json
 import statistics
+from pathlib import Path
 
 import gymnasium as gym
 import keras
@@ -60,11 +61,7 @@ def measure(env, network, seconds):
 
     with counted_uploads() as uploaded:
         learn(
-            env=env,
-            network=network,
-            seed=0,
-            callback=callback,
-            checkpoint_interval=0,
+            env=env, network=network, seed=0, callback=callback, checkpoint_interval=0
         )
     return clock.rate, sum(uploaded) / steps[-1]
 
@@ -75,25 +72,20 @@ def main():
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--json", help="where to write the figures")
     args = parser.parse_args()
-    ways = {
-        "ours": (make_envs(lambda env: env), "cnn"),
-        "twice": (make_envs(ScaledFloatFrame), cnn_that_scales_again),
-    }
-    results = {name: [] for name in ways}
+    ours = make_envs(lambda env: env), "cnn"
+    twice = make_envs(ScaledFloatFrame), cnn_that_scales_again
+    results = {"ours": [], "twice": []}
     with logger.scoped_configure(format_strs=[]):
         for _ in range(args.repeats):
-            for name, (env, network) in ways.items():
-                results[name].append(measure(env, network, args.seconds))
-    for env, _ in ways.values():
-        env.close()
+            for found, (env, network) in zip(results.values(), (ours, twice)):
+                found.append(measure(env, network, args.seconds))
     for name, figures in results.items():
         fps = statistics.median(fps for fps, _ in figures)
         print(f"{name:5}  {fps:,.0f} steps/s  {figures[0][1]:,.0f} bytes/step uploaded")
     ratios = [a[0] / b[0] for a, b in zip(results["ours"], results["twice"])]
     print(f"ours / twice: {statistics.median(ratios):.2f} (median of {len(ratios)})")
     if args.json:
-        with open(args.json, "w") as file:
-            json.dump(results, file, indent=2)
+        Path(args.json).write_text(json.dumps(results, indent=2))
 
 
 if __name__ == "__main__":

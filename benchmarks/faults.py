@@ -2,19 +2,19 @@
 
     python -m benchmarks.faults FOLDER --count=2000 --parallel=2
 
-Each run is one of ``benchmarks.chaos`` with ``--faults=all``, its own seed and, without
-MPI, ``--fork``. Its output is a file in FOLDER. A run whose file exists is not made
+Each run is one of ``benchmarks.chaos`` with ``--faults=all`` and its own seed. Its
+output is a file in FOLDER. A run whose file exists is not made
 again, so you can end and start this program at any time. ``table.md`` in FOLDER has the
 faults done to each run, and what differed. The status is 1 if anything did.
 """
 
-import functools
 import re
 import shlex
 import subprocess
 import sys
 from collections import Counter, defaultdict
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -69,7 +69,6 @@ CASES = {
     "rainbow": "--alg=rainbow --env=CartPole-v1 --num_timesteps=10_000 --print_freq=5 "
     "--learning_starts=500",
 }
-KILLS = 30  # per run, and as many of its workers
 INTERRUPTED = 130  # exit status
 END = re.compile(r"^\d+ faults \((.*)\): nothing differs$", re.M)
 COMPARED = re.compile(r"^rows of .*: (\d+),.*\nmonitor files: \d+, games: (\d+),", re.M)
@@ -92,58 +91,53 @@ def make_table(outputs) -> str:
     runs = defaultdict(list)
     for path in sorted(outputs):
         runs[path.name.partition(".")[0]].append(path)
-    counts = {
-        name: sum(map(read_faults, paths), Counter()) for name, paths in runs.items()
-    }
+    counts = {name: sum(map(read_faults, x), Counter()) for name, x in runs.items()}
     kinds = sorted(sum(counts.values(), Counter()))
     lines = []
     for name, paths in runs.items():
-        found = [COMPARED.search(path.read_text()) for path in paths]
-        rows, games = (sum(int(x[i]) for x in found if x) for i in (1, 2))
+        compared = [COMPARED.search(path.read_text()) for path in paths]
+        rows, games = (sum(int(x[i]) for x in compared if x) for i in (1, 2))
         done = [counts[name][kind] for kind in kinds]
         differ = [path.stem for path in paths if not read_faults(path)]
         differ = ", ".join(differ) or "none"
         lines.append([name, len(paths), *done, rows, games, differ])
     totals = [sum(column) for column in list(zip(*lines))[1:-1]]
     lines.append(["all", *totals, ""])
-    header = ["case", "runs", *kinds, "rows", "games", "runs that differ"]
-    lines = [header, ["---"] * len(header), *lines]
     cells = ([f"{x:,}" if isinstance(x, int) else x for x in line] for line in lines)
-    return "".join(f"| {' | '.join(line)} |\n" for line in cells)
+    return markdown(
+        ["case", "runs", *kinds, "rows", "games", "runs that differ"], cells
+    )
 
 
-def make_run(folder, seed, name) -> Path:
+def markdown(header, rows) -> str:
+    """Returns a table in Markdown; all cells are text."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+
+
+def make_run(folder, kills, seed, name) -> Path:
     """Runs ``benchmarks.chaos`` on a case, unless its output exists.
 
     Args:
         folder: where the expert data are and the output goes.
+        kills: faults per run.
         seed: seed of the run.
         name: name of the case.
 
     Returns:
         the path of the file with its output.
-
-    Raises:
-        KeyboardInterrupt: if the run was interrupted.
     """
     path = folder / f"{name}.{seed}.txt"
-    if path.exists():
-        return path
-    words = [f"--kills={KILLS}", "--faults=all", f"--seed={seed}"]
-    words += [] if "--ranks" in CASES[name] else ["--fork"]
-    command = [
-        sys.executable,
-        "-m",
-        "benchmarks.chaos",
-        *shlex.split(CASES[name].format(folder=shlex.quote(str(folder)))),
-        *words,
-    ]
-    run = subprocess.run(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
-    if run.returncode == INTERRUPTED:
-        raise KeyboardInterrupt
-    path.write_text(run.stdout)
+    if not path.exists():
+        words = shlex.split(CASES[name].format(folder=shlex.quote(str(folder))))
+        words += [f"--kills={kills}", "--faults=all", f"--seed={seed}"]
+        command = [sys.executable, "-m", "benchmarks.chaos", *words]
+        run = subprocess.run(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        if run.returncode == INTERRUPTED:
+            raise KeyboardInterrupt
+        path.write_text(run.stdout)
     return path
 
 
@@ -157,6 +151,7 @@ def write_noise(path) -> None:
 def make_faults(
     folder: Annotated[str, "folder for the outputs"],
     count: Annotated[arg.Count, "number of faults to inject, or a few more"] = 2000,
+    kills: Annotated[arg.Count, "faults per run, and as many of its workers"] = 30,
     parallel: Annotated[arg.Count, "number of runs at a time"] = 1,
 ):
     """Injects faults into runs of all algorithms, and checks that nothing differs."""
@@ -167,7 +162,7 @@ def make_faults(
     with ThreadPoolExecutor(parallel) as pool:
         while done < count:
             before = done
-            for path in pool.map(functools.partial(make_run, folder, seed), CASES):
+            for path in pool.map(partial(make_run, folder, kills, seed), CASES):
                 table = make_table(folder.glob("*.txt"))
                 (folder / "table.md").write_text(table)
                 faults = read_faults(path)

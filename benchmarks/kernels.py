@@ -21,7 +21,6 @@ from keras import ops
 
 from baselines.a2c.a2c import a2c_loss
 from baselines.common import backend
-from baselines.common.arguments import cli
 from baselines.common.backend.precision import computing_in
 from baselines.common.data.runners import Batch
 from baselines.common.networks.model import build_network
@@ -29,7 +28,7 @@ from baselines.common.networks.policies import Policy
 from baselines.common.saving.config import versions
 from baselines.common.updates.optimizers import Adam, RMSprop
 from baselines.common.updates.update import Step, make_update
-from benchmarks.tables import markdown
+from benchmarks.faults import markdown
 
 BATCHES = 16, 32, 80, 256
 CALLS = 30
@@ -218,13 +217,8 @@ def print_products(batch, rng) -> None:
     print(markdown([f"{batch} frames", "GFLOP", *columns], rows), end="")
 
 
-def main(argv=None):
+def main():
     """Measures, and prints the tables below the versions that they depend on."""
-    parser = cli.OneLineErrorParser(
-        prog="python -m benchmarks.kernels", description=__doc__
-    )
-    with cli.one_line_errors():
-        parser.parse_args(sys.argv[1:] if argv is None else argv)
     print(*(f"{name} {version}" for name, version in versions().items()), sep="\n")
     print()
     rng = np.random.default_rng(0)

@@ -7,6 +7,7 @@ Prints the resident memory of this process at the start, after the first tenth a
 the end, and how many file descriptors, threads, processes and temporary files there are
 before and after. The first tenth is a warm-up, in which memory is allocated once. With
 ``--calls``, several algorithms take turns. If anything grew, the exit status is 1.
+Needs ``pip install psutil``.
 """
 
 import gc
@@ -18,18 +19,13 @@ from typing import Annotated
 from unittest import mock
 
 import numpy as np
+import psutil
 
 from baselines import logger
 from baselines.common.arguments import cli
 from baselines.common.arguments import types as arg
 from baselines.common.arguments.discovery import find_algorithm, import_learn
-from baselines.common.base.errors import MissingDependency, UserValueError
 from baselines.common.envs import make_vec_env
-
-try:
-    import psutil
-except ImportError:
-    psutil = None
 
 ALLOWED = 1.01  # times the memory of the second tenth
 SETTINGS = {  # with which these algorithms train within a few agent steps
@@ -56,8 +52,9 @@ def belongings() -> dict:
     }
 
 
-def train(alg, env, seed, folder, num_timesteps, on_update=None) -> None:
+def train(alg, env, seed, num_timesteps, on_update=None) -> None:
     """Calls ``learn()`` of an algorithm, with a log folder and checkpoints."""
+    folder = os.path.join(tempfile.gettempdir(), "log")
     learn = import_learn(find_algorithm(alg))
     venv = make_vec_env(env, num_env=8, seed=seed, num_workers=2, log_dir=folder)
     with logger.scoped_configure(folder, ["csv", "log"]), venv:
@@ -72,17 +69,17 @@ def train(alg, env, seed, folder, num_timesteps, on_update=None) -> None:
         )
 
 
-def measure_calls(algs, env, calls, num_timesteps, folder) -> list:
+def measure_calls(algs, env, calls, num_timesteps) -> list:
     """Returns the memory in MB after each of many calls of ``learn()``."""
     memory = []
     for i in range(calls):
-        train(algs[i % len(algs)], env, i, folder, num_timesteps)
+        train(algs[i % len(algs)], env, i, num_timesteps)
         memory.append(resident())
         print(f"call {i + 1}: {memory[-1]:.1f} MB", file=sys.stderr)
     return memory
 
 
-def measure_minutes(alg, env, minutes, folder) -> list:
+def measure_minutes(alg, env, minutes) -> list:
     """Returns the memory in MB during one run, measured about once a second."""
     memory, begun = [], time.monotonic()
 
@@ -92,7 +89,7 @@ def measure_minutes(alg, env, minutes, folder) -> list:
             memory.append(resident())
         return seconds > 60 * minutes
 
-    train(alg, env, 0, folder, 10**9, on_update)
+    train(alg, env, 0, 10**9, on_update)
     return memory
 
 
@@ -101,36 +98,31 @@ def measure(
     algs: Annotated[str, "comma-separated algorithms to alternate"] = "a2c,ppo2,dqn",
     env: Annotated[str, "environment id"] = "CartPole-v1",
     calls: Annotated[arg.CountOrZero, "number of calls of learn()"] = 0,
-    minutes: Annotated[arg.CountOrZero, "minutes of a run of the first algorithm"] = 0,
+    minutes: Annotated[arg.CountOrZero, "minutes of a run of the first algorithm"] = 1,
     num_timesteps: Annotated[arg.Count, "agent steps per call"] = 1000,
 ):
-    """Measures what training leaves behind in this process."""
-    if psutil is None:
-        raise MissingDependency("memory is measured by psutil: pip install psutil")
-    if bool(calls) == bool(minutes):
-        raise UserValueError("give either --calls or --minutes")
+    """Measures what training leaves behind, in --calls or else in --minutes."""
     algs = algs.split(",")
+    # No other program's temporary files are counted.
     with tempfile.TemporaryDirectory() as place, mock.patch("tempfile.tempdir", place):
-        folder = os.path.join(place, "log")  # No other program's files are counted.
         for alg in algs[: None if calls else 1]:  # TensorFlow's threads, modules.
-            train(alg, env, 0, folder, num_timesteps)
+            train(alg, env, 0, num_timesteps)
         before = belongings()
         if calls:
-            memory = measure_calls(algs, env, calls, num_timesteps, folder)
+            memory = measure_calls(algs, env, calls, num_timesteps)
         else:
-            memory = measure_minutes(algs[0], env, minutes, folder)
+            memory = measure_minutes(algs[0], env, minutes)
         after = belongings()
-    tenth = len(memory) // 10
-    ratio = np.median(memory[-tenth or -1 :]) / np.median(
-        memory[tenth : 2 * tenth or 1]
-    )
+    tenth = max(1, len(memory) // 10)
+    second = np.median(memory[tenth : 2 * tenth])
+    ratio = np.median(memory[-tenth:]) / second
     print(
         f"memory: {memory[0]:.1f} MB at first, {memory[tenth]:.1f} MB after a tenth, "
         f"{memory[-1]:.1f} MB at the end; the last tenth has {ratio:.4f} times that of "
         "the second"
     )
-    for name, count in after.items():
-        print(f"{name}: {before[name]} before, {count} after")
+    for name, number in after.items():
+        print(f"{name}: {before[name]} before, {number} after")
     if ratio > ALLOWED or any(after[name] > before[name] for name in before):
         raise SystemExit(1)
 

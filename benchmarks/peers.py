@@ -1,14 +1,11 @@
 """What our speed is compared with, on the same work."""
 
-import importlib.util
 import json
 import subprocess
 import sys
-import tempfile
 from functools import partial
 
-from baselines import logger
-from baselines.common.base.errors import MissingDependency, UserValueError, suggest
+from baselines.common.base.errors import UserValueError
 from baselines.common.base.mpi import available_cores
 from benchmarks.rates import rate_of_env
 
@@ -23,17 +20,11 @@ class AlePeer:
     measures = ("env",)
 
     def __init__(self, bench):
-        settings = bench.settings
-        if settings.env_type != "atari":
-            raise UserValueError(
-                f"--compare=ale is for Atari games; {settings.spec.id} is of type "
-                f"{settings.env_type}"
-            )
         from ale_py.vector_env import AtariVectorEnv
 
         self.seconds = bench.seconds
         self.env = AtariVectorEnv(
-            settings.spec.kwargs["game"],
+            bench.settings.spec.kwargs["game"],
             num_envs=bench.env.num_envs,
             num_threads=available_cores(),
             stack_num=1,
@@ -48,33 +39,8 @@ class AlePeer:
         self.env.close()
 
 
-class Float32Peer:
-    """Our own algorithm on the same work, in float32 for comparison."""
-
-    name = "ours in float32"
-    measures = ("act", "train", "loop")
-
-    def __init__(self, bench):
-        if bench.learn_arguments["precision"] == "float32":
-            raise UserValueError(
-                "--compare=float32 is for another --precision, received float32"
-            )
-        with (
-            tempfile.TemporaryDirectory() as folder,
-            logger.scoped_configure(folder, []),
-        ):
-            self.bench = type(bench)(bench.argv, bench.seconds, precision="float32")
-
-    def rate(self, name) -> float:
-        """Returns agent steps/s of one of ``measures``."""
-        return getattr(self.bench, f"{name}_rate")()
-
-    def close(self):
-        self.bench.close()
-
-
 class PeerProgram:
-    """A program in its own process that measures rates on request (``serving.py``).
+    """A program in its own process that measures rates on request (``rates.serve``).
 
     Args:
         name: name of the peer.
@@ -110,123 +76,10 @@ class PeerProgram:
         self.process.wait()
 
 
-def work_of(bench, best) -> dict:
-    """Returns our algorithm's work, as a ``PeerProgram`` takes it.
-
-    Args:
-        bench: a ``Bench``.
-        best: whether the peer should be as fast as its users can make it on a CPU.
-    """
-    settings = bench.settings
-    return {
-        "alg": settings.alg,
-        "env": settings.env,
-        "is_atari": settings.env_type == "atari",
-        "num_env": bench.env.num_envs,
-        "workers": bool(getattr(bench.env, "worker_pids", [])),
-        "settings": bench.learn_arguments,
-        "seconds": bench.seconds,
-        "best": best,
-    }
-
-
-def sbx_peer(bench) -> PeerProgram:
-    """Returns SBX, Stable-Baselines3 in JAX, on the same work as ours."""
-    settings = bench.settings
-    if settings.alg not in ("sac", "td3", "ddpg"):
-        raise UserValueError(
-            f"--compare=sbx is for sac, td3 and ddpg, received --alg={settings.alg}"
-        )
-    check_installed("sbx", "sbx", "sbx-rl")
-    check_comparable(settings.alg, bench.learn_arguments, bench.env.num_envs)
-    work = work_of(bench, best=False) | {"package": "sbx"}
-    return PeerProgram("SBX", "benchmarks.sb3", work, ("loop",))
-
-
-def stable_baselines3_peer(bench, best=False) -> PeerProgram:
-    """Returns Stable-Baselines3 on the same work as ours."""
-    check_installed("sb3", "stable_baselines3", "stable-baselines3")
-    settings, num_envs = bench.settings, bench.env.num_envs
-    check_comparable(settings.alg, bench.learn_arguments, num_envs)
-    name = "Stable-Baselines3"
-    measures = ("env", "loop")
-    if best:
-        if bench.learn_arguments["network"] != "cnn":
-            raise UserValueError("--compare=sb3_best is for --network=cnn")
-        name, measures = f"{name} at its best", ("loop",)
-    work = work_of(bench, best) | {"package": "stable_baselines3"}
-    return PeerProgram(name, "benchmarks.sb3", work, measures)
-
-
-def torch_peer(bench, best=False) -> PeerProgram:
-    """Returns a single-file PyTorch PPO on the same work as our ppo2."""
-    check_installed("torch", "torch", "torch")
-    settings, arguments = bench.settings, bench.learn_arguments
-    if (settings.alg, settings.env_type) != ("ppo2", "atari"):
-        raise UserValueError("--compare=torch is for --alg=ppo2 on Atari games")
-    usual = dict(network="cnn", value_network="shared", clip_values=True)
-    for name, value in (usual | dict(normalize_observations=False)).items():
-        if arguments[name] != value:
-            raise UserValueError(
-                f"--compare=torch is for --{name}={value}, received {arguments[name]!r}"
-            )
-    if arguments["max_grad_norm"] is None:
-        raise UserValueError("--compare=torch needs a number as --max_grad_norm")
-    name = "PyTorch on AtariVectorEnv" + " at its best" * best
-    return PeerProgram(name, "benchmarks.torch_ppo", work_of(bench, best), ("loop",))
-
-
-def check_installed(peer, module, package) -> None:
-    """Raises MissingDependency unless a peer's package is installed."""
-    if importlib.util.find_spec(module) is None:
-        raise MissingDependency(
-            f"--compare={peer} needs {module}, which is not installed: "
-            f"pip install {package}"
-        )
-
-
-def check_comparable(alg, settings, num_envs) -> None:
-    """Raises UserValueError for work that Stable-Baselines3 cannot do as we do it.
-
-    Args:
-        alg: the algorithm.
-        settings: keywords for its ``learn()``.
-        num_envs: environments that step together.
-    """
-    if alg not in USUAL:
-        raise UserValueError(
-            f"--compare=sb3 is for {', '.join(USUAL)}, received --alg={alg}"
-        )
-    network = settings["network"]
-    separate = settings.get("value_network", "copy") == "copy"
-    if not (network == "cnn" or (network == "mlp" and separate)):
-        raise UserValueError(
-            "Stable-Baselines3 has the networks --network=cnn, and --network=mlp "
-            f"with --value_network=copy; received {network!r}"
-        )
-    for name, value in USUAL[alg].items():
-        if settings[name] != value:
-            raise UserValueError(
-                f"Stable-Baselines3's {alg} is compared with --{name}={value}, "
-                f"received {settings[name]}"
-            )
-    if settings.get("noise_type", "").startswith("ou"):
-        raise UserValueError(
-            "noise_type is compared as normal noise; received "
-            f"{settings['noise_type']!r}"
-        )
-    train_freq = settings.get("train_freq", 1)
-    if num_envs % train_freq and train_freq % num_envs:
-        raise UserValueError(
-            "for Stable-Baselines3 one of train_freq and num_env has to divide the "
-            f"other; received {train_freq} and {num_envs}"
-        )
-
-
-# Settings with which Stable-Baselines3 can do the same work, or is asked to.
+# Settings with which others can do the same work, or are asked to.
 OFF_POLICY = dict(n_step=1, prioritized_replay=False, replay_k=0)
 CONTINUOUS = OFF_POLICY | dict(network="mlp", normalize_observations=False)
-USUAL = {
+STABLE_BASELINES3 = {
     "a2c": {},
     "ppo2": dict(clip_values=True),
     "dqn": OFF_POLICY
@@ -238,32 +91,84 @@ USUAL = {
     | dict(nb_rollout_steps=1, nb_train_steps=1, critic_l2_reg=0.0, action_l2=0.0)
     | dict(random_eps=0.0, clip_norm=None, normalize_returns=False),
 }
-
-PEERS = {
-    "float32": Float32Peer,
-    "sb3": stable_baselines3_peer,
-    "sbx": sbx_peer,
-    "sb3_best": partial(stable_baselines3_peer, best=True),
-    "torch": torch_peer,
-    "torch_best": partial(torch_peer, best=True),
-    "ale": AlePeer,
+SBX = {alg: STABLE_BASELINES3[alg] for alg in ("sac", "td3", "ddpg")}
+TORCH = {
+    "ppo2": dict(network="cnn", value_network="shared", clip_values=True)
+    | dict(normalize_observations=False)
 }
 
 
-def find_peers(names) -> list:
-    """Returns functions that make peers from a ``Bench``.
+def check_comparable(name, comparable, alg, settings) -> None:
+    """Raises UserValueError for work that a peer cannot do as we do it.
 
     Args:
-        names: keys of ``PEERS``, separated by commas.
-
-    Raises:
-        UserValueError: for an unknown name.
+        name: name of the peer.
+        comparable: the settings that each algorithm has to have, by its name.
+        alg: the algorithm.
+        settings: keywords for its ``learn()``.
     """
-    names = [name.strip() for name in names.split(",")]
-    for name in names:
-        if name not in PEERS:
+    if alg not in comparable:
+        raise UserValueError(
+            f"{name} is compared with {', '.join(comparable)}, received --alg={alg}"
+        )
+    for key, value in comparable[alg].items():
+        if settings[key] != value:
             raise UserValueError(
-                f"--compare={name} is unknown{suggest(name, PEERS)} "
-                f"(known: {', '.join(PEERS)})"
+                f"{name} is compared with --{key}={value}, received {settings[key]}"
             )
-    return [PEERS[name] for name in names]
+    separate = settings.get("value_network", "copy") == "copy"
+    if settings["network"] != "cnn" and not (settings["network"] == "mlp" and separate):
+        raise UserValueError(
+            f"{name} has the networks --network=cnn, and --network=mlp with "
+            f"--value_network=copy; received {settings['network']!r}"
+        )
+
+
+def program(
+    bench, name, module, comparable, measures=("loop",), best=False, **work
+) -> PeerProgram:
+    """Returns a program that does the work of a ``Bench``.
+
+    Args:
+        bench: the ``Bench``.
+        name, module, measures: as for ``PeerProgram``.
+        comparable: as for ``check_comparable``.
+        best: whether it should be as fast as its users can make it on a CPU.
+        work: what else the program has to know.
+    """
+    settings = bench.settings
+    check_comparable(name, comparable, settings.alg, bench.learn_arguments)
+    work |= {
+        "alg": settings.alg,
+        "env": settings.env,
+        "is_atari": settings.env_type == "atari",
+        "num_env": bench.env.num_envs,
+        "workers": bool(getattr(bench.env, "worker_pids", [])),
+        "settings": bench.learn_arguments,
+        "seconds": bench.seconds,
+        "best": best,
+    }
+    return PeerProgram(name + " at its best" * best, module, work, measures)
+
+
+sb3 = partial(
+    program,
+    name="Stable-Baselines3",
+    module="benchmarks.sb3",
+    comparable=STABLE_BASELINES3,
+    package="stable_baselines3",
+)
+torch = partial(
+    program,
+    name="PyTorch on AtariVectorEnv",
+    module="benchmarks.torch_ppo",
+    comparable=TORCH,
+)
+PEERS = {  # functions of a Bench
+    "sb3": partial(sb3, measures=("env", "loop")),
+    "sbx": partial(sb3, name="SBX", comparable=SBX, package="sbx"),
+    "sb3_best": partial(sb3, best=True),
+    "torch": torch,
+    "torch_best": partial(torch, best=True),
+    "ale": AlePeer,
+}

@@ -1,5 +1,7 @@
 """Rates in agent steps a second, measured after a warm-up."""
 
+import json
+import sys
 import time
 
 import numpy as np
@@ -55,3 +57,17 @@ def rate_of_env(env, seconds) -> float:
         env.step(actions[count % len(actions)])
         count += 1
     return clock.rate
+
+
+def serve(make_measures) -> None:
+    """Prints agent steps a second for each name on a line of stdin, until it closes.
+
+    The other side of ``peers.PeerProgram``.
+
+    Args:
+        make_measures: function that takes the work, which is the program's argument in
+            JSON, and returns a dict of functions that measure, by name.
+    """
+    measures = make_measures(json.loads(sys.argv[1]))
+    for line in sys.stdin:
+        print(measures[line.strip()](), flush=True)

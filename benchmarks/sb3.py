@@ -1,7 +1,7 @@
 """Stable-Baselines3, or SBX, on the work of our algorithms, for ``throughput.py``.
 
 A separate program, so that neither side has the other's threads and memory. It measures
-the rates ``env`` and ``loop`` on request, see ``serving.py``.
+the rates ``env`` and ``loop`` on request, see ``rates.serve``.
 """
 
 import functools
@@ -22,10 +22,8 @@ from stable_baselines3.common.vec_env import (
 )
 
 from baselines.common.arguments.schedules import make_schedule
-from baselines.common.data.action_noise import parse_noise
-from benchmarks.rates import Clock, rate_of_env
-from benchmarks.serving import serve
-from benchmarks.torch_fast import faster
+from benchmarks.rates import Clock, rate_of_env, serve
+from benchmarks.torch_ppo import faster
 
 # Here, because every worker of SubprocVecEnv imports this file.
 gym.register_envs(ale_py)
@@ -92,7 +90,6 @@ def ppo2(package, policy, env, settings):
 
 def dqn(package, policy, env, settings):
     """Returns Stable-Baselines3's DQN with our settings, without extensions."""
-    steps, every = env.num_envs, settings["train_freq"]
     return package.DQN(
         policy,
         env,
@@ -101,58 +98,61 @@ def dqn(package, policy, env, settings):
         learning_starts=settings["learning_starts"],
         batch_size=settings["batch_size"],
         gamma=settings["gamma"],
-        train_freq=max(1, every // steps),
-        gradient_steps=max(1, steps // every),
         target_update_interval=settings["target_network_update_freq"],
         # Constant, because Stable-Baselines3 skips the network for random actions.
         exploration_initial_eps=settings["exploration_final_eps"],
         exploration_final_eps=settings["exploration_final_eps"],
         max_grad_norm=settings["max_grad_norm"],
         policy_kwargs=dict(net_arch=[*mlp_sizes(settings), *settings["hiddens"]]),
+        **frequencies(env, settings),
     )
 
 
-def off_policy(env, settings, lr="lr", **names) -> dict:
-    """Returns keywords that the algorithms below share; ``names`` maps them to ours."""
-    names = dict.fromkeys(OFF_POLICY, None) | names
-    every = settings.get("train_freq", 1)
+def frequencies(env, settings) -> dict:
+    """Returns how often to train, and how many optimiser steps each time."""
+    steps, every = env.num_envs, settings.get("train_freq", 1)
+    assert steps % every == 0 or every % steps == 0, "one has to divide the other"
     return dict(
-        {theirs: settings[ours or theirs] for theirs, ours in names.items()},
-        learning_rate=schedule(settings[lr]),
-        train_freq=max(1, every // env.num_envs),
-        gradient_steps=max(1, env.num_envs // every),
-        policy_kwargs=dict(net_arch=mlp_sizes(settings)),
+        train_freq=max(1, every // steps), gradient_steps=max(1, steps // every)
     )
 
 
-OFF_POLICY = "buffer_size", "learning_starts", "batch_size", "tau", "gamma"
-
-
-def noise(env, settings):
-    """Returns our action noise as an object of Stable-Baselines3."""
-    size = env.action_space.shape[0]
-    _, deviation = parse_noise(settings["noise_type"])
-    return NormalActionNoise(np.zeros(size), np.full(size, deviation))
+def off_policy(kind, policy, env, settings, lr="lr", **names):
+    """Returns an off-policy algorithm; ``names`` maps its arguments to ours."""
+    same = "buffer_size", "learning_starts", "batch_size", "tau", "gamma"
+    if "noise_type" in settings:
+        size = env.action_space.shape[0]
+        deviation = float(settings["noise_type"].removeprefix("normal_"))
+        noise = NormalActionNoise(np.zeros(size), np.full(size, deviation))
+    else:
+        noise = None
+    return kind(
+        policy,
+        env,
+        action_noise=noise,
+        learning_rate=schedule(settings[lr]),
+        policy_kwargs=dict(net_arch=mlp_sizes(settings)),
+        **{name: settings[name] for name in same},
+        **{theirs: settings[ours] for theirs, ours in names.items()},
+        **frequencies(env, settings),
+    )
 
 
 def sac(package, policy, env, settings):
     """Returns the SAC of Stable-Baselines3 or SBX with our settings."""
-    arguments = off_policy(env, settings)
-    return package.SAC(policy, env, **arguments)
+    return off_policy(package.SAC, policy, env, settings)
 
 
 def td3(package, policy, env, settings):
     """Returns the TD3 of Stable-Baselines3 or SBX with our settings."""
-    names = dict(target_policy_noise="target_noise", target_noise_clip=None)
-    names |= dict(policy_delay=None)
-    arguments = off_policy(env, settings, **names)
-    return package.TD3(policy, env, action_noise=noise(env, settings), **arguments)
+    names = dict(target_policy_noise="target_noise", policy_delay="policy_delay")
+    names["target_noise_clip"] = "target_noise_clip"
+    return off_policy(package.TD3, policy, env, settings, **names)
 
 
 def ddpg(package, policy, env, settings):
     """Returns the DDPG of Stable-Baselines3 or SBX with our settings."""
-    arguments = off_policy(env, settings, lr="actor_lr")
-    return package.DDPG(policy, env, action_noise=noise(env, settings), **arguments)
+    return off_policy(package.DDPG, policy, env, settings, lr="actor_lr")
 
 
 ALGORITHMS = {fn.__name__: fn for fn in (a2c, ppo2, dqn, sac, td3, ddpg)}
@@ -182,13 +182,12 @@ def make_env(work):
 
 
 def extractors(model):
-    """Yields the convolutional networks of a model."""
+    """Returns the convolutional networks of a model."""
     policy = model.policy
     if isinstance(model, stable_baselines3.DQN):
-        yield policy.q_net.features_extractor
-        yield policy.q_net_target.features_extractor
-    else:
-        yield policy.features_extractor
+        networks = policy.q_net, policy.q_net_target
+        return [network.features_extractor for network in networks]
+    return [policy.features_extractor]
 
 
 def make_measures(work):

@@ -7,119 +7,87 @@
     ranks     ``learn()`` with 8 environments shared by the ranks, and the exchange of
               their gradients, timed once all ranks are ready for it
 
-and prints a table of each. ``num_env`` and ``ranks`` are measured in new processes for
-each number. Other arguments are those of ``baselines.run``. Ranks need mpi4py and an
-``mpiexec``.
+and prints a table of each. Every number is measured in new processes. Other arguments
+are those of ``baselines.run``. Ranks need mpi4py and an ``mpiexec``.
 """
 
-import dataclasses
+import argparse
+import ast
+import contextlib
 import json
-import os
-import shlex
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from typing import Annotated
+from pathlib import Path
+from unittest import mock
 
 from baselines import logger
 from baselines.common.arguments import cli
-from baselines.common.arguments import types as arg
 from baselines.common.base import mpi
-from baselines.common.base.errors import MissingDependency, UserValueError
 from baselines.common.run.parsing import parse
 from baselines.common.saving.config import versions
-from baselines.common.saving.files import check_writable
-from benchmarks.options import parse_options
-from benchmarks.rates import Clock, rate_of_env
-from benchmarks.tables import markdown
-from benchmarks.throughput import TOTAL_TIMESTEPS, make_env, replaced
+from benchmarks.faults import markdown
+from benchmarks.rates import rate_of_env
+from benchmarks.throughput import Bench, make_env
 
-NUM_ENV = 1, 2, 4, 8, 16, 32, 64, 128, 256
-WORKERS = 1, 2, 4, 8, 16
-RANKS = 1, 2, 4
 NUM_ENV_OF_RANKS = 8  # shared by all of them
-LATENCY_SECONDS = 20e-6  # of a message between machines
-# To compute the exchange with more ranks: ranks, and bits a second between them.
-NETWORKS = [(r, gbit * 1e9) for r in (8, 32, 128) for gbit in (10, 100)]
 
 
-@dataclasses.dataclass
-class Options:
-    """The arguments of this benchmark; all others are for ``baselines.run``."""
-
-    alg: Annotated[str, "algorithm (required)"]
-    env: Annotated[str, "environment id"] = "PongNoFrameskip-v4"
-    num_env: Annotated[list[arg.Count], "numbers of environments"] = NUM_ENV
-    workers: Annotated[list[arg.Count], "numbers of workers for 16 environments"] = (
-        WORKERS
+def make_parser() -> argparse.ArgumentParser:
+    """Returns the parser of the arguments that ``baselines.run`` lacks."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.scaling", description=__doc__, allow_abbrev=False
     )
-    ranks: Annotated[list[arg.Count], "numbers of ranks that share 8 environments"] = (
-        RANKS
-    )
-    seconds: Annotated[arg.Positive, "seconds per measurement"] = 5.0
-    json: Annotated[str | None, "JSON file for all figures"] = None
+    parser.add_argument("--alg", required=True, help="algorithm")
+    parser.add_argument("--env", default="PongNoFrameskip-v4", help="environment id")
+    for name, numbers in (
+        ("num_env", [1, 2, 4, 8, 16, 32, 64, 128, 256]),
+        ("workers", [1, 2, 4, 8, 16]),
+        ("ranks", [1, 2, 4]),
+    ):
+        parser.add_argument(
+            f"--{name}", type=ast.literal_eval, default=numbers, help=str(numbers)
+        )
+    parser.add_argument("--seconds", type=float, default=5.0, help="per measurement")
+    parser.add_argument("--json", help="JSON file for all figures")
+    parser.add_argument("--rank", action="store_true", help=argparse.SUPPRESS)
+    return parser
 
 
-def rates_with(num_env, options, others) -> dict:
+def rates_with_num_env(num_env, words, seconds) -> dict:
     """Returns the rates of ``throughput`` in agent steps a second, by name."""
     with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "figures.json")
-        command = [
-            *(sys.executable, "-m", "benchmarks.throughput", "--repeats=1"),
-            *(f"--alg={options.alg}", f"--env={options.env}", f"--num_env={num_env}"),
-            *(f"--seconds={options.seconds}", f"--json={path}", *others),
-        ]
-        run(command)
-        with open(path) as file:
-            figures = json.load(file)
+        path = Path(folder, "figures.json")
+        command = [sys.executable, "-m", "benchmarks.throughput", "--repeats=1", *words]
+        command += [f"--num_env={num_env}", f"--seconds={seconds}", f"--json={path}"]
+        subprocess.run(command, stdout=subprocess.PIPE, check=True)
+        figures = json.loads(path.read_text())
     rates = {k: v[0] for k, v in figures["agent_steps_per_second"].items()}
     return rates | {"serial limit": figures["serial_limit"][0]}
 
 
-def rate_with_workers(num_workers, options, others) -> float:
+def rates_with_workers(num_workers, words, seconds) -> dict:
     """Returns agent steps/s of 16 environments alone."""
-    settings = parse([f"--alg={options.alg}", f"--env={options.env}", *others])
-    with make_env(settings, num_env=16, seed=0, num_workers=num_workers) as env:
-        return rate_of_env(env, options.seconds)
+    with make_env(parse(words), num_env=16, seed=0, num_workers=num_workers) as env:
+        return {"env": rate_of_env(env, seconds)}
 
 
-def rates_with_ranks(ranks, options, others) -> dict:
+def rates_with_ranks(ranks, words, seconds) -> dict:
     """Returns the result of ``measure_rank`` on rank 0."""
-    command = [sys.executable, "-m", "benchmarks.scaling", "--rank"]
+    command = [sys.executable, "-m", "benchmarks.scaling", "--rank", *words]
+    command += [f"--num_env={NUM_ENV_OF_RANKS // ranks}", f"--seconds={seconds}"]
     if ranks > 1:
         command = ["mpiexec", "-n", str(ranks), *command]
-    argv = [f"--alg={options.alg}", f"--env={options.env}", *others]
-    argv += [f"--num_env={NUM_ENV_OF_RANKS // ranks}", str(options.seconds)]
-    return json.loads(run([*command, *argv]).splitlines()[-1])
+    run = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    return json.loads(run.stdout.splitlines()[-1])
 
 
-def run(command) -> str:
-    """Returns what a command prints.
-
-    Raises:
-        MissingDependency: if there is no such program.
-        UserValueError: if the command fails; the reason is on its stderr.
-    """
-    try:
-        done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
-    except FileNotFoundError:
-        raise MissingDependency(
-            f"there is no {command[0]}: pip install -e '.[mpi]', or leave ranks out "
-            "(--ranks=[1])"
-        ) from None
-    if done.returncode:
-        raise UserValueError(
-            f"{shlex.join(command)} ended with exit status {done.returncode}"
-        )
-    return done.stdout
-
-
-def measure_rank(argv, seconds) -> dict:
+def measure_rank(words, seconds) -> dict:
     """Returns agent steps/s of all ranks, and the cost of exchanging gradients."""
     mpi.connect()
-    settings = parse(argv)
-    exchanges = []
+    exchanges = [(0.0, 0)]
 
     def mean(array, original=mpi.mean):
         mpi.wait()  # So that waiting for slower ranks does not count.
@@ -128,113 +96,54 @@ def measure_rank(argv, seconds) -> dict:
         exchanges.append((time.perf_counter() - start, result.nbytes))
         return result
 
-    clock = Clock(seconds)
     with (
         tempfile.TemporaryDirectory() as folder,
         logger.scoped_configure(folder, []),
-        replaced(mpi, "mean", mean),
-        make_env(settings, seed=0) as env,
+        contextlib.closing(Bench(words, seconds)) as bench,
+        mock.patch.object(mpi, "mean", mean),
     ):
-        arguments = settings.learn_arguments | {"total_timesteps": TOTAL_TIMESTEPS}
-        settings.learn(
-            env=env,
-            seed=0,
-            callback=lambda names, _: clock.is_over(names["num_timesteps"]),
-            **arguments | {"checkpoint_interval": 0},
-        )
-    exchanges.sort()
-    took, size = exchanges[len(exchanges) // 2] if exchanges else (0.0, 0)
-    return {"loop": clock.rate, "exchange_seconds": took, "exchange_bytes": size}
+        rate = bench.loop_rate()
+    took, size = statistics.median_high(exchanges)
+    return {"loop": rate, "exchange ms": 1e3 * took, "exchange bytes": size}
 
 
-def exchange_seconds(ranks, size, bandwidth) -> float:
-    """Returns the seconds that a ring allreduce of ``size`` bytes takes.
-
-    Each rank sends and receives 2 (R - 1) parts of size / R bytes, one after the other
-    (Patarasuk and Yuan 2009).
-
-    Args:
-        ranks: R.
-        size: bytes.
-        bandwidth: bits a second between two ranks, each way.
-    """
-    return 2 * (ranks - 1) * (LATENCY_SECONDS + 8 * size / ranks / bandwidth)
-
-
-def report(figures) -> str:
-    """Returns the figures as tables."""
-    tables = []
-    if by_num_env := figures["num_env"]:
-        names = list(next(iter(by_num_env.values())))
-        rows = [
-            [str(n), *(f"{x:,.0f}" for x in rates.values())]
-            for n, rates in by_num_env.items()
-        ]
-        tables.append(markdown(["num_env", *names], rows))
-    if by_workers := figures["workers"]:
-        rows = [[str(n), f"{rate:,.0f}"] for n, rate in by_workers.items()]
-        tables.append(markdown(["workers", "env"], rows))
-    if by_ranks := figures["ranks"]:
-        rows = [
-            [
-                str(n),
-                f"{x['loop']:,.0f}",
-                f"{x['exchange_bytes']:,}",
-                f"{1e3 * x['exchange_seconds']:.1f}",
-            ]
-            for n, x in by_ranks.items()
-        ]
-        header = ["ranks", "loop", "bytes per exchange", "ms per exchange"]
-        tables.append(markdown(header, rows))
-        size = max(x["exchange_bytes"] for x in by_ranks.values())
-        rows = [
-            [
-                str(r),
-                f"{bits / 1e9:.0f}",
-                f"{1e3 * exchange_seconds(r, size, bits):.1f}",
-            ]
-            for r, bits in NETWORKS
-        ]
-        header = ["ranks", "Gbit/s", "ms per exchange, by the formula"]
-        tables.append(markdown(header, rows))
-    return "\n".join(tables)
+def report(kind, figures) -> str:
+    """Returns figures, by their numbers of ``kind``, as a table."""
+    header = [kind, *next(iter(figures.values()))]
+    rows = [
+        [str(n), *(f"{x:,.1f}" if x < 100 else f"{x:,.0f}" for x in rates.values())]
+        for n, rates in figures.items()
+    ]
+    return markdown(header, rows)
 
 
 def main(argv=None):
     """Measures what the command line asks for, and prints the tables."""
-    argv = sys.argv[1:] if argv is None else list(argv)
-    if argv[:1] == ["--rank"]:
-        figures = measure_rank(argv[1:-1], float(argv[-1]))
+    parser = make_parser()
+    options, others = parser.parse_known_args(argv)
+    words = [f"--alg={options.alg}", f"--env={options.env}", *others]
+    if options.rank:
+        words.append(f"--num_env={options.num_env}")
+        figures = measure_rank(words, options.seconds)
         if mpi.rank == 0:
             print(json.dumps(figures))
         return
-    with cli.one_line_errors():
-        options, others = parse_options(
-            Options, argv, "python -m benchmarks.scaling", __doc__
-        )
-        for ranks in options.ranks:
-            if NUM_ENV_OF_RANKS % ranks:
-                raise UserValueError(
-                    f"each of ranks has to divide {NUM_ENV_OF_RANKS}, received {ranks}"
-                )
-        if options.json:
-            check_writable(os.path.dirname(os.path.abspath(options.json)))
-        parse([f"--alg={options.alg}", f"--env={options.env}", *others])
-        figures = {"options": dataclasses.asdict(options), "versions": versions()}
-        figures |= {"num_env": {}, "workers": {}, "ranks": {}}
-        # Ranks first, as they fail without MPI; each figure is saved once it is known.
-        for kind, measure, numbers in (
-            ("ranks", rates_with_ranks, options.ranks),
-            ("workers", rate_with_workers, options.workers),
-            ("num_env", rates_with, options.num_env),
-        ):
-            for n in numbers:
-                figures[kind][n] = measure(n, options, others)
-                if options.json:
-                    with open(options.json, "w") as file:
-                        json.dump(figures, file, indent=2)
-        print(report(figures))
+    figures = {"options": vars(options), "versions": versions()}
+    # Ranks first, as they fail without MPI; each figure is saved once it is known.
+    for kind, measure in (
+        ("ranks", rates_with_ranks),
+        ("workers", rates_with_workers),
+        ("num_env", rates_with_num_env),
+    ):
+        figures[kind] = {}
+        for n in getattr(options, kind):
+            figures[kind][n] = measure(n, words, options.seconds)
+            if options.json:
+                Path(options.json).write_text(json.dumps(figures, indent=2))
+        if figures[kind]:
+            print(report(kind, figures[kind]), flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    with cli.one_line_errors():
+        main()

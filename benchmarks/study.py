@@ -6,14 +6,15 @@
 
 ``--jobs`` runs train at a time, with the lowest priority and, on Linux, each on its own
 share of the cores, which is faster on Pong than one after another on all cores. Each
-has a log folder below FOLDER, named as in ``RUNS``. An interrupted run is resumed. One
-that has reached its end, or the agent steps or mean return at which it should stop, is
-copied to results/, with the returns of all games in ``games.csv.gz``. ``python -m
-benchmarks.tables write`` then fills in the tables of results/README.md. If a run fails,
-no other is started. Finished runs, and those in ``CUT``, are only trained with
-``--again``; results/ keeps what it has of them.
+has a log folder below FOLDER, named as in results/studies.csv. An interrupted run is
+resumed. One that has reached its end, or the agent steps or mean return at which it
+should stop, is copied to results/, with the returns of all games in ``games.csv.gz``.
+``python -m benchmarks.tables write`` then fills in the tables of results/README.md. If
+a run fails, no other is started. Finished runs, and those that were cut, are only
+trained with ``--again``; results/ keeps what it has of them.
 """
 
+import argparse
 import fnmatch
 import os
 import signal
@@ -21,7 +22,6 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from decimal import Decimal
 from pathlib import Path
 from typing import NamedTuple
 
@@ -44,6 +44,7 @@ class Study(NamedTuple):
             end; None to train to their end.
         above: mean return of 100 games above which it is stopped; None for never.
         program: the module that trains it.
+        cut: why it is not trained, or not to its end; empty if it is.
     """
 
     name: str
@@ -51,142 +52,23 @@ class Study(NamedTuple):
     last_step: int | None = None
     above: float | None = None
     program: str = "baselines.run"
+    cut: str = ""
 
 
-PONG = "--env=PongNoFrameskip-v4"
-MUJOCO_1M = (  # tasks of OpenAI Baselines' benchmark
-    "HalfCheetah",
-    "Hopper",
-    "Walker2d",
-    "InvertedDoublePendulum",
-    "InvertedPendulum",
-    "Reacher",
-    "Swimmer",
-)
-SYSTEMS = {  # as in Maksim Lapan's study, with dqn's preset and rainbow's learning rate
-    "dqn": "--alg=dqn",
-    "n_step": "--alg=dqn --n_step=3",
-    "double": "--alg=dqn --double_q",
-    "noisy": "--alg=dqn --noisy",
-    "prioritized": "--alg=dqn --prioritized_replay",
-    "dueling": "--alg=dqn --dueling --hiddens=[256]",
-    "categorical": "--alg=dqn --values=categorical --v_min=-5 --v_max=5",
-    "rainbow": "--alg=rainbow",
-    # As controls: longer returns, and the paper's range of returns.
-    "rainbow_4_steps": "--alg=rainbow --n_step=4",
-    "rainbow_5_steps": "--alg=rainbow --n_step=5",
-    "rainbow_wide": "--alg=rainbow --v_min=-10 --v_max=10",
-    # Noise right behind the convolutions, as in the paper.
-    "rainbow_512": "--alg=rainbow --network=cnn --dense_layer=False --hiddens=[512]",
-}
-CUT = {  # runs that are not trained, or not to their end, and why
-    "a2c_envs/4_seed_0": "its machine was lost; seed 1 was trained instead",
-    "a2c_envs/16_seed_0": "results/a2c_pong/ten_million has 16 environments",
-    "ppo2_clip/falling_4_envs_seed_0": "it learns later than with 8 environments",
-    "systems/rainbow_4_steps_seed_0": "trained twice, see rainbow_4_steps_again_seed_0",
-    "systems/rainbow_5_steps_seed_0": "it learns no sooner than with 4 steps",
-    "systems/rainbow_512_seed_0": "it learns no sooner than with shared features",
-    "systems/rainbow_wide_seed_0": "it learns later than with returns from -5 to 5",
-    "systems/rainbow_less_noise_seed_1": "it learns later than with the paper's noise",
-    "systems/rainbow_4_steps_falling_lr_seed_1": "18 had become out of its reach",
-    "acer_pong/seed_0": "the last 400,000 steps would not change the comparison",
-}
+def read_studies() -> dict:
+    """Returns the runs in results/studies.csv by name, in the order of training."""
+    runs = {}
+    for row in tables.read_rows(tables.RESULTS / "studies.csv"):
+        program, arguments = row["command"].split(" ", 1)
+        last_step = int(row["last_step"]) if row["last_step"] else None
+        above = float(row["above"]) if row["above"] else None
+        runs[row["name"]] = Study(
+            row["name"], arguments, last_step, above, program, row["cut"]
+        )
+    return runs
 
 
-def studies() -> list:
-    """Returns all runs, in the order in which they are trained."""
-    found = []
-    for num_env in (4, 8, 16, 2):
-        command = f"--alg=a2c {PONG} --num_timesteps=1e7 --num_env={num_env} --seed=0"
-        found.append(Study(f"a2c_envs/{num_env}_seed_0", command, 5_000_000, 15.0))
-    command = f"--alg=a2c {PONG} --num_timesteps=1e7 --num_env=4 --seed=1"
-    found.append(Study("a2c_envs/4_seed_1", command, 5_000_000, 15.0))
-    command = f"--alg=a2c {PONG} --num_timesteps=1e7 --seed=0"
-    sb3 = "benchmarks.train_sb3"
-    found.append(Study("a2c_sb3/seed_0", command, 4_000_000, program=sb3))
-    for clip, cliprange in {"falling": "linear:0.1", "constant": "0.1"}.items():
-        for seed in (0, 1) if clip == "falling" else (0,):
-            command = f"--alg=ppo2 {PONG} --num_timesteps=1e7 --seed={seed}"
-            command += f" --cliprange={cliprange}"
-            found.append(Study(f"ppo2_clip/{clip}_seed_{seed}", command, 3_000_000))
-    # On as many environments as A2C's runs suggest that OpenAI Baselines had.
-    command = f"--alg=ppo2 {PONG} --num_timesteps=1e7 --seed=0 --cliprange=linear:0.1"
-    command += " --num_env=4"
-    found.append(Study("ppo2_clip/falling_4_envs_seed_0", command, 3_000_000))
-    for seed in (0, 1):
-        for system, arguments in SYSTEMS.items():
-            if seed and system not in ("dqn", "n_step", "rainbow", "rainbow_4_steps"):
-                continue
-            command = f"{arguments} {PONG} --num_timesteps=6e5 --seed={seed}"
-            command += " --lr=2.5e-4 --precision=bfloat16"
-            found.append(Study(f"systems/{system}_seed_{seed}", command, None, 18.0))
-    command = f"--alg=rainbow --noisy_sigma=0.1 {PONG} --num_timesteps=6e5 --seed=1"
-    command += " --lr=2.5e-4 --precision=bfloat16"
-    found.append(Study("systems/rainbow_less_noise_seed_1", command, None, 18.0))
-    # The paper's learning rate and its Adam's epsilon, one at a time.
-    of_paper = {"lr": "--lr=6.25e-5", "epsilon": "--lr=2.5e-4 --adam_epsilon=1.5e-4"}
-    for name, arguments in of_paper.items():
-        command = f"--alg=rainbow {PONG} --num_timesteps=6e5 --seed=0 {arguments}"
-        command += " --precision=bfloat16"
-        found.append(Study(f"systems/rainbow_{name}_of_paper_seed_0", command, 150_000))
-    for seed in (0, 1):
-        command = f"--alg=rainbow {PONG} --num_timesteps=4e5 --n_step=4 --seed={seed}"
-        command += " --lr=linear:3e-4 --precision=bfloat16"
-        found.append(Study(f"systems/rainbow_4_steps_falling_lr_seed_{seed}", command))
-    fast = f"--alg=dqn {PONG} --num_timesteps=1e6 --n_step=3 --double_q=True"
-    fast += " --lr=2.5e-4 --exploration_fraction=0.05"
-    for precision in ("bfloat16", "float32"):
-        for seed in (0, 1):
-            command = f"--alg=ppo2 {PONG} --num_timesteps=1200000 --seed={seed}"
-            command += f" --precision={precision}"
-            found.append(Study(f"precision/ppo2_{precision}_seed_{seed}", command))
-        for seed in (0, 1):
-            command = f"{fast} --seed={seed} --precision={precision}"
-            name = f"precision/dqn_{precision}_seed_{seed}"
-            found.append(Study(name, command, 500_000))
-    fast = f"--alg=acktr {PONG} --num_timesteps=1.5e6 --width=0.5 --precision=bfloat16"
-    fast += " --kfac_clip=0.003 --kfac_update=10 --log_interval=50"
-    for name, ent_coef in {"fast": 0.003, "ent_coef_0.01": 0.01}.items():
-        for seed in (0, 1):
-            command = f"{fast} --ent_coef={ent_coef} --seed={seed}"
-            found.append(Study(f"acktr_pong/{name}_seed_{seed}", command, above=18.5))
-    command = f"--alg=acktr {PONG} --num_timesteps=1e7 --seed=0"
-    found.append(Study("acktr_pong/preset_seed_0", command, 2_000_000))
-    command = f"--alg=acer {PONG} --num_timesteps=1e7 --seed=0"
-    found.append(Study("acer_pong/seed_0", command, 3_500_000))
-    breakout = "--env=BreakoutNoFrameskip-v4 --seed=0"
-    command = f"--alg=ppo2 {breakout} --num_timesteps=1e7 --cliprange=linear:0.1"
-    found.append(Study("breakout/ppo2", command, 3_000_000))
-    command = f"--alg=dqn {breakout} --num_timesteps=1.5e6"
-    found.append(Study("breakout/dqn", command))
-    for seed in (0, 1, 2):
-        command = f"--alg=ppo2 --env=CartPole-v1 --num_timesteps=1e5 --seed={seed}"
-        found.append(Study(f"cartpole/ppo2_seed_{seed}", command))
-        for env in MUJOCO_1M[:3] if seed == 2 else MUJOCO_1M:
-            command = f"--alg=ppo2 --env={env}-v4 --num_timesteps=1e6 --seed={seed}"
-            found.append(Study(f"mujoco/{env}_seed_{seed}", command))
-    for seed in (0, 1):
-        for env in ("HalfCheetah", "Hopper", "Walker2d"):
-            for alg in ("sac", "td3") if seed else ("sac", "td3", "ddpg", "trpo"):
-                command = f"--alg={alg} --env={env}-v4 --num_timesteps=1e6"
-                command += f" --seed={seed} --eval_interval=50_000"
-                found.append(Study(f"continuous/{alg}_{env}_seed_{seed}", command))
-    for env in ("Ant-v4", "Humanoid-v4", "HumanoidStandup-v4", "Pusher-v5"):
-        for seed in (0, 1, 2):
-            command = f"--alg=ppo2 --env={env} --num_timesteps=1e6 --seed={seed}"
-            task = env.partition("-")[0]
-            found.append(Study(f"solved/ppo2_{task}_seed_{seed}", command))
-    for env, steps, every in (
-        ("FetchReach", 20_000, 1_000),
-        ("FetchPush", 1_200_000, 30_000),
-    ):
-        command = f"--alg=her --env={env}-v4 --num_timesteps={steps} --seed=0"
-        command += f" --eval_interval={every} --eval_episodes=50"
-        found.append(Study(f"robotics/her_{env}_seed_0", command))
-    return found
-
-
-RUNS = {study.name: study for study in studies()}
+RUNS = read_studies()
 
 
 def progress(folder) -> tuple:
@@ -210,14 +92,6 @@ def is_over(study, folder) -> bool:
     if study.above is not None and mean > study.above:
         return True
     return (folder / "model.safetensors").exists()
-
-
-def shares_of_cores(jobs) -> list:
-    """Returns the cores of each of ``jobs`` runs; empty sets where it cannot choose."""
-    if not hasattr(os, "sched_getaffinity"):  # macOS
-        return [set()] * jobs
-    cores = sorted(os.sched_getaffinity(0))
-    return [set(cores[i::jobs] or cores) for i in range(jobs)]
 
 
 def train(study, folder) -> None:
@@ -245,9 +119,14 @@ def train(study, folder) -> None:
         )
 
 
+def is_finished(study) -> bool:
+    """Whether a run is in results/."""
+    return (tables.RESULTS / study.name / PACKED).exists()
+
+
 def is_kept(study) -> bool:
     """Whether results/ has what it is to have of a run."""
-    return is_finished(study) or study.name in CUT
+    return is_finished(study) or bool(study.cut)
 
 
 def finish(study, folder) -> None:
@@ -261,28 +140,15 @@ def finish(study, folder) -> None:
     (tables.RESULTS / study.name / PACKED).write_bytes(games)
 
 
-def is_finished(study) -> bool:
-    """Whether a run is in results/."""
-    return (tables.RESULTS / study.name / PACKED).exists()
-
-
-def describe(study, folder=None) -> str:
+def describe(study) -> str:
     """Returns the line of ``--list`` for a run."""
-    kept = tables.RESULTS / study.name
-    if is_finished(study) and study.name not in CUT:
-        state, log = "finished", kept
-    elif folder is not None and (folder / study.name / "config.json").exists():
-        state, log = "begun", folder / study.name
-    elif (kept / "progress.csv").exists():
-        state, log = "stopped early", kept
-    else:
-        state, log = "cut" if study.name in CUT else "missing", None
-    if log is not None:
-        steps, mean = progress(log)
-        mean = tables.rounded(Decimal(str(mean)))  # as in the tables
-        state += f" at {steps:,} agent steps, mean {mean}"
-    reason = f" ({CUT[study.name]})" if study.name in CUT else ""
-    return f"{study.name:<42} {state}{reason}"
+    state = "finished" if is_finished(study) else "missing"
+    if study.cut:
+        state = f"cut ({study.cut})"
+    if (tables.RESULTS / study.name / "progress.csv").exists():
+        steps, mean = progress(tables.RESULTS / study.name)
+        state += f" at {steps:,} agent steps, mean {mean:.1f}"
+    return f"{study.name:<42} {state}"
 
 
 def train_all(folder, patterns, jobs, again) -> None:
@@ -305,11 +171,13 @@ def train_all(folder, patterns, jobs, again) -> None:
             f"nothing to train: no run matches {' '.join(patterns)}, or all are "
             "finished or cut, see --list; --again trains those as well"
         )
-    shares = iter(shares_of_cores(jobs))
+    shares = iter(range(jobs))
 
-    def stay_on_own_cores():
-        if cores := next(shares):  # All processes that this thread starts inherit them.
-            os.sched_setaffinity(0, cores)
+    def stay_on_some_cores():
+        if hasattr(os, "sched_getaffinity"):  # not on macOS
+            cores = sorted(os.sched_getaffinity(0))
+            # All processes that this thread starts inherit them.
+            os.sched_setaffinity(0, cores[next(shares) :: jobs] or cores)
 
     def run(study):
         if STOPPED.is_set():
@@ -321,7 +189,7 @@ def train_all(folder, patterns, jobs, again) -> None:
             STOPPED.set()
             raise
 
-    with ThreadPoolExecutor(jobs, initializer=stay_on_own_cores) as pool:
+    with ThreadPoolExecutor(jobs, initializer=stay_on_some_cores) as pool:
         running = [pool.submit(run, study) for study in chosen]
         try:
             for future in wait(running, return_when=FIRST_EXCEPTION).done:
@@ -334,7 +202,7 @@ def train_all(folder, patterns, jobs, again) -> None:
 
 def main(argv=None):
     """Trains or lists the runs that the command line asks for."""
-    parser = cli.OneLineErrorParser(
+    parser = argparse.ArgumentParser(
         prog="python -m benchmarks.study", description=__doc__
     )
     parser.add_argument("folder", type=Path, nargs="?", help="folder of the logs")
@@ -344,19 +212,15 @@ def main(argv=None):
         "--again", action="store_true", help="train finished and cut runs as well"
     )
     parser.add_argument("--jobs", type=int, default=1, help="number of runs at a time")
-    with cli.one_line_errors():
-        args = parser.parse_args(sys.argv[1:] if argv is None else argv)
-        if args.list:
-            print(*(describe(x, args.folder) for x in RUNS.values()), sep="\n")
-            return
-        if args.folder is None:
-            raise UserValueError("FOLDER is missing: where the logs are to be")
-        if args.jobs < 1:
-            raise UserValueError(f"--jobs has to be at least 1, received {args.jobs}")
-        # So that the runs end as well, and save a checkpoint.
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-        train_all(args.folder, args.patterns, args.jobs, args.again)
+    args = parser.parse_args(argv)
+    if args.list or args.folder is None:
+        print(*map(describe, RUNS.values()), sep="\n")
+        return
+    # So that the runs end as well, and save a checkpoint.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    train_all(args.folder, args.patterns, args.jobs, args.again)
 
 
 if __name__ == "__main__":
-    main()
+    with cli.one_line_errors():
+        main()

@@ -18,20 +18,20 @@ pattern that ends in .csv names a file of single games (columns system and retur
 instead of folders; one that ends in .txt names the outputs of ``benchmarks.faults``.
 """
 
+import argparse
 import csv
 import json
 import re
 import shutil
 import statistics
-import sys
 from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 from typing import NamedTuple
 
 from baselines.bench import load_results
 from baselines.common.arguments import cli
-from baselines.common.base.errors import UserFileError, UserValueError
-from benchmarks.faults import make_table
+from baselines.common.base.errors import UserValueError
+from benchmarks.faults import make_table, markdown
 
 RESULTS = Path(__file__).parents[1] / "results"
 MARKED = re.compile(
@@ -48,49 +48,30 @@ class Record(NamedTuple):
     seed: int
     commits: list  # of its start and of each resume, without repetitions
     num_timesteps: int  # that were asked for
-    resumed: bool
+    resumed: object  # true if it was
     command: str
 
 
-def read_json(path) -> dict:
-    try:
-        return json.loads(path.read_text())
-    except OSError as error:
-        raise UserFileError(f"cannot read {path}: {error.strerror}") from None
-    except ValueError as error:
-        raise UserValueError(f"{path} is not JSON: {error}") from None
+def read_json(path):
+    return json.loads(path.read_text())
 
 
 def read_record(folder) -> Record:
-    """Reads a run's config.json, or its record.json if it has no config.json.
-
-    Raises:
-        UserFileError, UserValueError: if there is neither, or a value is missing.
-    """
-    path = folder / "config.json"
-    if not path.exists() and (folder / "record.json").exists():
-        path = folder / "record.json"
-    found = read_json(path)
-    try:
-        if path.name == "record.json":
-            return Record(
-                found["seed"],
-                [found["commit"]],
-                found["num_timesteps"],
-                "resumed" in found,
-                found["command"],
-            )
-        starts = [found, *found["resumed"]]
-        commits = [short(start["versions"].get("commit")) for start in starts]
-        return Record(
-            found["arguments"]["seed"],
-            list(dict.fromkeys(commits)),
-            found["arguments"]["num_timesteps"],
-            bool(found["resumed"]),
-            found["command"],
-        )
-    except (KeyError, TypeError, AttributeError) as error:
-        raise UserValueError(f"{path} does not describe a run: {error}") from None
+    """Reads a run's config.json, or its record.json if it has no config.json."""
+    if not (folder / "config.json").exists():
+        kept = read_json(folder / "record.json")
+        kept["commits"] = [kept.pop("commit")]
+        return Record(*(kept.get(name) for name in Record._fields))
+    config = read_json(folder / "config.json")
+    starts = [config, *config["resumed"]]
+    commits = [short(start["versions"].get("commit")) for start in starts]
+    return Record(
+        config["arguments"]["seed"],
+        list(dict.fromkeys(commits)),
+        config["arguments"]["num_timesteps"],
+        config["resumed"],
+        config["command"],
+    )
 
 
 def short(commit) -> str:
@@ -100,8 +81,6 @@ def short(commit) -> str:
 
 def read_lines(path) -> list:
     """Returns the lines of a file, without one that is still being written."""
-    if not path.exists():
-        raise UserFileError(f"there is no file {path}")
     return path.read_text().rpartition("\n")[0].splitlines()
 
 
@@ -123,8 +102,6 @@ def describe_run(folder, limits) -> list:
         limits: numbers that its mean return may exceed.
     """
     record, rows = read_record(folder), read_rows(folder / "progress.csv")
-    if not rows:
-        raise UserValueError(f"{folder / 'progress.csv'} has no row")
     means = [Decimal(row["eprewmean"] or "nan") for row in rows]
     cells = [
         folder.name,
@@ -195,22 +172,13 @@ def table_of_tasks(patterns, published, results) -> str:
         returns = [last_returns(folder) for folder in folders]
         deviation = statistics.pstdev(sum(returns, []))
         means = [mean(x) for x in returns]
-        row = [
-            env,
-            str(len(folders)),
-            f"{mean(means):.1f} ± {deviation:.1f}",
-        ]
+        row = [env, str(len(folders)), f"{mean(means):.1f} ± {deviation:.1f}"]
         row.append(", ".join(f"{x:.1f}" for x in means))
         row.append(", ".join(filter(None, map(last_evaluation, folders))))
         task = env.rpartition("-")[0]
         rows.append([*row, *(means.get(task, "") for means in sources.values())])
-    header = [
-        "Task",
-        "Seeds",
-        "Mean ± std of episodes",
-        "Of each seed",
-        "Deterministic",
-    ]
+    header = ["Task", "Seeds", "Mean ± std of episodes", "Of each seed"]
+    header.append("Deterministic")
     if not any(row[4] for row in rows):
         for row in [header, *rows]:
             del row[4]
@@ -243,11 +211,6 @@ def table_of_games(path) -> str:
 
 def mean(numbers):
     return sum(numbers) / len(numbers)
-
-
-def markdown(header, rows) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
 
 
 def fill_in(text, results) -> str:
@@ -313,7 +276,7 @@ def add(log_folder, folder) -> None:
 
 def main(argv=None):
     """Adds a run or writes the tables, as the command line asks."""
-    parser = cli.OneLineErrorParser(
+    parser = argparse.ArgumentParser(
         prog="python -m benchmarks.tables", description=__doc__
     )
     commands = parser.add_subparsers(dest="command", required=True)
@@ -321,18 +284,17 @@ def main(argv=None):
     adding.add_argument("log_folder", type=Path, help="the run's --log_path")
     adding.add_argument("folder", type=Path, help="where to keep it, below results/")
     commands.add_parser("write", help="write the tables of results/README.md")
-    with cli.one_line_errors():
-        args = parser.parse_args(sys.argv[1:] if argv is None else argv)
-        if args.command == "write":
-            write()
-            return
+    args = parser.parse_args(argv)
+    if args.command == "add":
         add(args.log_folder, args.folder)
-        if f"| {args.folder.name} |" not in write():
-            print(
-                f"no table lists {args.folder.name}: README.md needs lines such as "
-                f"'<!-- table: {args.folder.parent.name}/* -->' and '<!-- end -->'"
-            )
+    text = write()
+    if args.command == "add" and f"| {args.folder.name} |" not in text:
+        print(
+            f"no table lists {args.folder.name}: README.md needs lines such as "
+            f"'<!-- table: {args.folder.parent.name}/* -->' and '<!-- end -->'"
+        )
 
 
 if __name__ == "__main__":
-    main()
+    with cli.one_line_errors():
+        main()

@@ -12,75 +12,54 @@
 
 ``train`` is timed inside ``learn()`` while its environment replays stored steps.
 The parts are measured in turn, ``--repeats`` times, and the medians are reported.
-Arguments of ``baselines.run`` that affect the measurements can be given as well. Run it
-from the top folder of a checkout.
+Other arguments are those of ``baselines.run``. Run it from a checkout's top folder.
 """
 
+import argparse
 import contextlib
-import dataclasses
 import json
+import math
 import os
+import re
 import shlex
 import statistics
 import sys
 import tempfile
 import time
 from functools import partial
-from typing import Annotated
+from pathlib import Path
+from unittest import mock
 
 import numpy as np
 
 from baselines import logger
 from baselines.common.arguments import cli
-from baselines.common.arguments import types as arg
-from baselines.common.base.errors import UserValueError
 from baselines.common.base.mpi import available_cores
 from baselines.common.envs.make import build_env
 from baselines.common.run.parsing import parse
 from baselines.common.saving.config import versions
-from baselines.common.saving.files import check_writable
 from baselines.common.vec_env import VecEnvWrapper
-from benchmarks.options import parse_options
-from benchmarks.peers import find_peers
+from benchmarks.peers import PEERS
 from benchmarks.rates import Clock, rate_of_env
 
 PEER_PACKAGES = "torch", "stable-baselines3", "sbx-rl"
 TOTAL_TIMESTEPS = int(1e9)  # of learn(), which is stopped when time is up
-NOT_MEASURED = {  # arguments of baselines.run that have no effect here
-    f"--{name}"
-    for name in (
-        "eval_episodes",
-        "eval_interval",
-        "load_path",
-        "log_path",
-        "num_timesteps",
-        "play",
-        "resume",
-        "save_path",
-        "save_video_interval",
-        "save_video_length",
-        "stop_at",
-        "worker_timeout",
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Returns the parser of the arguments that ``baselines.run`` lacks."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.throughput", description=__doc__, allow_abbrev=False
     )
-}
-
-
-@dataclasses.dataclass
-class Options:
-    """The arguments that ``baselines.run`` lacks, or has no default for."""
-
-    alg: Annotated[str, "algorithm (required)"]
-    env: Annotated[str, "environment id"] = "PongNoFrameskip-v4"
-    compare: Annotated[
-        str | None,
-        "also measure, on the same work: ours in float32 (float32), Stable-Baselines3 "
-        "(sb3), its version in JAX (sbx), a PyTorch PPO on ALE's vectorised "
-        "environment (torch), sb3 and torch tuned for speed on a CPU (sb3_best, "
-        "torch_best), or that environment alone (ale); separate several with commas",
-    ] = None
-    json: Annotated[str | None, "JSON file for all figures"] = None
-    seconds: Annotated[arg.Positive, "seconds per measurement"] = 10.0
-    repeats: Annotated[arg.Count, "how many times to measure each rate"] = 3
+    parser.add_argument("--alg", required=True, help="algorithm")
+    parser.add_argument("--env", default="PongNoFrameskip-v4", help="environment id")
+    parser.add_argument(
+        "--compare", default="", help=f"with one or several of {','.join(PEERS)}"
+    )
+    parser.add_argument("--json", help="JSON file for all figures")
+    parser.add_argument("--seconds", type=float, default=10.0, help="per measurement")
+    parser.add_argument("--repeats", type=int, default=3, help="times to measure each")
+    return parser
 
 
 class RememberedVecEnv(VecEnvWrapper):
@@ -119,14 +98,9 @@ class RememberedVecEnv(VecEnvWrapper):
 
 def make_env(settings, **changes):
     """Returns the VecEnv of ``Settings``; ``changes`` are arguments of its own."""
-    arguments = dict(
-        num_env=settings.num_env,
-        seed=settings.seed,
-        reward_scale=settings.reward_scale,
-        normalize_rewards=settings.normalize_rewards,
-        gamestate=settings.gamestate,
-        on_worker_failure=settings.on_worker_failure,
-    )
+    names = "num_env", "seed", "reward_scale", "normalize_rewards", "gamestate"
+    names += ("on_worker_failure",)
+    arguments = {name: getattr(settings, name) for name in names}
     return build_env(settings.spec, settings.env_type, **arguments | changes)
 
 
@@ -138,27 +112,19 @@ class Bench:
     Args:
         argv: arguments for ``baselines.run``.
         seconds: length of each measurement, without its warm-up.
-        changes: arguments of ``learn()`` that override those.
 
     Attributes:
         settings: the ``Settings`` of the command line.
         learn_arguments: keywords for ``learn()``.
     """
 
-    def __init__(self, argv, seconds, **changes):
-        for word in argv:
-            if word.split("=")[0] in NOT_MEASURED:
-                raise UserValueError(
-                    f"{word.split('=')[0]} has no effect on a measurement; leave it out"
-                )
-        self.argv = argv
+    def __init__(self, argv, seconds):
         self.settings = settings = parse(argv)
         self.checkpoint_interval = settings.learn_arguments["checkpoint_interval"]
         self.learn_arguments = {
             **settings.learn_arguments,
             "total_timesteps": TOTAL_TIMESTEPS,
             "checkpoint_interval": 0,
-            **changes,
         }
         self.seconds = seconds
         # Algorithms with a replay memory fill some of it before they train.
@@ -215,15 +181,15 @@ class Bench:
 
     def bytes_uploaded(self) -> float:
         """Returns the bytes copied to the device per agent step."""
+        counts = []
+
+        def callback(local_variables, global_variables):
+            num_timesteps = local_variables["num_timesteps"]
+            if num_timesteps > self.first_steps:
+                counts.append((sum(uploaded), num_timesteps))
+            return len(counts) == 11
+
         with counted_uploads() as uploaded:
-            counts = []
-
-            def callback(local_variables, global_variables):
-                num_timesteps = local_variables["num_timesteps"]
-                if num_timesteps > self.first_steps:
-                    counts.append((sum(uploaded), num_timesteps))
-                return len(counts) == 11
-
             self._learn(self.remembered, callback)
         (first_bytes, first_step), *_, (last_bytes, last_step) = counts
         return (last_bytes - first_bytes) / (last_step - first_step)
@@ -243,7 +209,7 @@ class Bench:
             save(*args)
             seconds.append(time.perf_counter() - start)
 
-        with replaced(Checkpoints, "save", timed_save):
+        with mock.patch.object(Checkpoints, "save", timed_save):
             interval = 100 * self.env.num_envs
             self._learn(
                 self.env, lambda *_: len(seconds) > 4, checkpoint_interval=interval
@@ -252,11 +218,11 @@ class Bench:
 
     def replay_memory(self) -> dict:
         """Returns the costs of a full replay memory; {} for algorithms without one."""
-        found = {}
-        self._learn(self.remembered, lambda names, _: found.update(names) or True)
-        if "memory" not in found:
+        seen = {}
+        self._learn(self.remembered, lambda names, _: seen.update(names) or True)
+        if "memory" not in seen:
             return {}
-        memory, before = found["memory"], resident_bytes()
+        memory, before = seen["memory"], megabytes("VmRSS")
         if "batch_size" in self.learn_arguments:
             draw = partial(memory.sample, 1, self.learn_arguments["batch_size"])
         else:
@@ -265,21 +231,22 @@ class Bench:
         actions = np.array([self.env.action_space.sample()] * self.env.num_envs)
         while len(memory) < self.learn_arguments["buffer_size"]:
             memory.add(actions, rewards, dones, obs, {}, [])
-        grown, seconds = resident_bytes() - before, []
-        for _ in range(100):
-            start = time.perf_counter()
-            draw()
-            seconds.append(time.perf_counter() - start)
         return {
             "transitions": len(memory),
-            "bytes": grown,
-            "seconds_to_draw_a_batch": statistics.median(seconds),
+            "bytes": (megabytes("VmRSS") - before) * 2**20,
+            "seconds_to_draw_a_batch": median_seconds([draw] * 100),
             "seconds_to_write_a_transition": write_seconds(memory),
         }
 
-    def worker_megabytes(self) -> list:
-        """Returns the peak memory of every worker process."""
-        return [peak_megabytes(pid) for pid in getattr(self.env, "worker_pids", [])]
+
+def median_seconds(functions) -> float:
+    """Returns the median of the seconds that some calls take; 0 for none."""
+    seconds = [0.0] if not functions else []
+    for function in functions:
+        start = time.perf_counter()
+        function()
+        seconds.append(time.perf_counter() - start)
+    return statistics.median(seconds)
 
 
 def write_seconds(memory) -> float:
@@ -290,27 +257,15 @@ def write_seconds(memory) -> float:
     from baselines.common.saving.files import file_digest
     from baselines.common.saving.tensors import save_tensors
 
-    seconds = []
     with tempfile.TemporaryDirectory(dir=logger.get_dir()) as folder:
         path = os.path.join(folder, "segment")
-        for number in memory.segments()[:5]:
-            start = time.perf_counter()
+
+        def write(number):
             save_tensors(path, memory.get_segment(number), {})
             file_digest(path)
-            seconds.append(time.perf_counter() - start)
-    transitions = memory.segment_rows * memory.num_envs
-    return statistics.median(seconds) / transitions if seconds else 0.0
 
-
-@contextlib.contextmanager
-def replaced(owner, name, value):
-    """Replaces an attribute inside a ``with`` block."""
-    original = getattr(owner, name)
-    setattr(owner, name, value)
-    try:
-        yield
-    finally:
-        setattr(owner, name, original)
+        seconds = median_seconds([partial(write, n) for n in memory.segments()[:5]])
+    return seconds / (memory.segment_rows * memory.num_envs)
 
 
 @contextlib.contextmanager
@@ -326,47 +281,32 @@ def counted_uploads():
         leaves = keras.tree.flatten(arguments)
         uploaded.extend(x.nbytes for x in leaves if isinstance(x, np.ndarray))
 
-    def to_device(array, original=backend.to_device):
-        count(array)
-        return original(array)
+    def counted(function):
+        def call(*arguments):
+            count(*arguments)
+            return function(*arguments)
 
-    def counted(compiler):
-        def compile(fn, variables):
-            compiled = compiler(fn, variables)
+        return call
 
-            def call(*arguments):
-                count(*arguments)
-                return compiled(*arguments)
-
-            return call
-
-        return compile
+    def compiling(compiler):
+        return lambda fn, variables: counted(compiler(fn, variables))
 
     with (
-        replaced(backend, "to_device", to_device),
-        replaced(backend, "compile", counted(backend.compile)),
-        replaced(backend, "scan", counted(backend.scan)),
+        mock.patch.object(backend, "to_device", counted(backend.to_device)),
+        mock.patch.object(backend, "compile", compiling(backend.compile)),
+        mock.patch.object(backend, "scan", compiling(backend.scan)),
     ):
         yield uploaded
 
 
-def resident_bytes() -> int:
-    """Returns the resident memory of this process; 0 where there is no /proc."""
-    try:
-        with open("/proc/self/statm") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except OSError:
-        return 0
+def megabytes(field="VmHWM") -> float:
+    """Returns the peak (VmHWM) or resident (VmRSS) memory of this process.
 
-
-def peak_megabytes(pid="self"):
-    """Returns the peak memory of a process; None where there is no /proc."""
-    try:
-        with open(f"/proc/{pid}/status") as file:
-            lines = dict(line.split(":", 1) for line in file)
-        return int(lines["VmHWM"].split()[0]) / 1024
-    except (OSError, KeyError):
-        return None
+    NaN where there is no /proc.
+    """
+    path = Path("/proc/self/status")
+    match = path.exists() and re.search(rf"{field}:\s+(\d+)", path.read_text())
+    return int(match[1]) / 1024 if match else math.nan
 
 
 def measure(bench, repeats, peers=()) -> dict:
@@ -379,46 +319,40 @@ def measure(bench, repeats, peers=()) -> dict:
             for peer, their_rates in peers.items():
                 if name in their_rates:
                     their_rates[name].append(peer.rate(name))
-    figures = {"agent_steps_per_second": rates}
-    parts = [[1 / value for value in rates[name]] for name in ("env", "act", "train")]
-    figures["serial_limit"] = [1 / sum(part) for part in zip(*parts)]
-    figures["bytes_uploaded_per_agent_step"] = bench.bytes_uploaded()
-    figures["peak_megabytes"] = peak_megabytes()
-    figures["peak_megabytes_of_workers"] = bench.worker_megabytes()
-    figures["checkpoint_seconds"] = bench.checkpoint_seconds()
-    figures["checkpoint_interval"] = bench.checkpoint_interval
-    figures["replay_memory"] = bench.replay_memory()
-    figures["peers"] = [
-        {"name": peer.name, "agent_steps_per_second": their_rates}
-        for peer, their_rates in peers.items()
-    ]
-    return figures
+    parts = zip(rates["env"], rates["act"], rates["train"])
+    return {
+        "agent_steps_per_second": rates,
+        "serial_limit": [1 / sum(1 / rate for rate in part) for part in parts],
+        "bytes_uploaded_per_agent_step": bench.bytes_uploaded(),
+        "peak_megabytes": megabytes(),
+        "checkpoint_seconds": bench.checkpoint_seconds(),
+        "checkpoint_interval": bench.checkpoint_interval,
+        "replay_memory": bench.replay_memory(),
+        "peers": [
+            {"name": peer.name, "agent_steps_per_second": their_rates}
+            for peer, their_rates in peers.items()
+        ],
+    }
 
 
 def report(figures) -> str:
     """Returns the figures as a table, with the median of each rate."""
-    rates = figures["agent_steps_per_second"]
-    loop, limit = rates["loop"], figures["serial_limit"]
-    median = statistics.median
-    rows = [(name, f"{median(rates[name]):,.0f} steps/s") for name in rates]
-    rows.insert(3, ("serial limit", f"{median(limit):,.0f} steps/s"))
-    rows.append(("loop / serial limit", f"{median_ratio(loop, limit):.2f}"))
+    rates, limit = figures["agent_steps_per_second"], figures["serial_limit"]
+    rows = [(name, steps(rates[name])) for name in ("env", "act", "train")]
+    rows += [("serial limit", steps(limit)), ("loop", steps(rates["loop"]))]
+    rows.append(("loop / serial limit", ratio(rates["loop"], limit)))
     for peer in figures["peers"]:
         for name, theirs in peer["agent_steps_per_second"].items():
-            title = f"{name} of {peer['name']}"
-            rows.append((title, f"{median(theirs):,.0f} steps/s"))
-            rows.append(("ours / theirs", f"{median_ratio(rates[name], theirs):.2f}"))
+            rows.append((f"{name} of {peer['name']}", steps(theirs)))
+            rows.append(("ours / theirs", ratio(rates[name], theirs)))
     uploaded = figures["bytes_uploaded_per_agent_step"]
     rows.append(("uploaded", f"{uploaded:,.0f} bytes/step"))
-    rows.append(("peak memory", f"{format_megabytes(figures['peak_megabytes'])}"))
-    if workers := figures["peak_megabytes_of_workers"]:
-        largest = None if None in workers else max(workers)
-        rows.append(("largest worker", format_megabytes(largest)))
+    rows.append(("peak memory", f"{figures['peak_megabytes']:,.0f} MB"))
     seconds, interval = figures["checkpoint_seconds"], figures["checkpoint_interval"]
     memory = figures["replay_memory"]
     # The part of a replay memory that is new since the previous checkpoint.
     seconds += interval * memory.get("seconds_to_write_a_transition", 0)
-    share = seconds * median(loop) / interval if interval else 0
+    share = seconds * statistics.median(rates["loop"]) / interval if interval else 0
     rows.append(("checkpoint", f"{seconds:.3f} s, {share:.2%} of the run's time"))
     if memory:
         size = f"{memory['bytes'] / 1e9:.2f} GB for {memory['transitions']:,}"
@@ -429,46 +363,46 @@ def report(figures) -> str:
     return "\n".join(f"{name:<{width}}  {value}" for name, value in rows)
 
 
-def median_ratio(ours, theirs) -> float:
+def steps(rates) -> str:
+    return f"{statistics.median(rates):,.0f} steps/s"
+
+
+def ratio(ours, theirs) -> str:
     """Returns the median of the ratios of measurements made one after the other."""
-    return statistics.median(a / b for a, b in zip(ours, theirs))
-
-
-def format_megabytes(megabytes) -> str:
-    return "unknown" if megabytes is None else f"{megabytes:,.0f} MB"
+    return f"{statistics.median(a / b for a, b in zip(ours, theirs)):.2f}"
 
 
 def main(argv=None):
     """Measures what the command line asks for, and prints the figures."""
     argv = sys.argv[1:] if argv is None else list(argv)
-    program = "python -m benchmarks.throughput"
-    with cli.one_line_errors(), tempfile.TemporaryDirectory() as folder:
-        options, others = parse_options(Options, argv, program, __doc__)
-        peers = find_peers(options.compare) if options.compare else []
-        if options.json:
-            check_writable(os.path.dirname(os.path.abspath(options.json)))
-        with (
-            logger.scoped_configure(folder, ["log", "csv"]),
-            contextlib.ExitStack() as stack,
-        ):
-            argv_of_run = [f"--alg={options.alg}", f"--env={options.env}", *others]
-            bench = Bench(argv_of_run, options.seconds)
-            stack.callback(bench.close)
-            for i, make_peer in enumerate(peers):
-                peers[i] = make_peer(bench)
-                stack.callback(peers[i].close)
-            figures = measure(bench, options.repeats, peers)
-        print(report(figures))
-        if options.json:
-            figures |= {
-                "command": f"{program} {shlex.join(argv)}",
-                "cores": available_cores(),
-                "versions": versions(*PEER_PACKAGES),
-                "settings": bench.learn_arguments,
-            }
-            with open(options.json, "w") as file:
-                json.dump(figures, file, indent=2)
+    parser = make_parser()
+    options, others = parser.parse_known_args(argv)
+    names = [name.strip() for name in options.compare.split(",") if name]
+    if unknown := set(names) - PEERS.keys():
+        parser.error(f"--compare is one of {', '.join(PEERS)}, received {unknown}")
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        logger.scoped_configure(folder, ["log", "csv"]),
+        contextlib.ExitStack() as stack,
+    ):
+        words = [f"--alg={options.alg}", f"--env={options.env}", *others]
+        bench = stack.enter_context(contextlib.closing(Bench(words, options.seconds)))
+        peers = [
+            stack.enter_context(contextlib.closing(PEERS[name](bench)))
+            for name in names
+        ]
+        figures = measure(bench, options.repeats, peers)
+    print(report(figures))
+    if options.json:
+        figures |= {
+            "command": f"{parser.prog} {shlex.join(argv)}",
+            "cores": available_cores(),
+            "versions": versions(*PEER_PACKAGES),
+            "settings": bench.learn_arguments,
+        }
+        Path(options.json).write_text(json.dumps(figures, indent=2))
 
 
 if __name__ == "__main__":
-    main()
+    with cli.one_line_errors():
+        main()

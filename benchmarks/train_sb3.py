@@ -4,14 +4,12 @@
 
 Takes the arguments of ``baselines.run``, for a2c or ppo2, and needs ``pip install
 stable-baselines3``. FOLDER gets a config.json, files of all games (with lengths in
-frames), a row of progress.csv every 16,000 agent steps and a model every 96,000. The
-same command continues an interrupted run from its last model, with new games, whose
-times count from then on.
+frames), and a row of progress.csv every 16,000 agent steps. An interrupted run begins
+again.
 """
 
 import csv
 import json
-import os
 import shlex
 import subprocess
 import sys
@@ -25,126 +23,66 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.env_util import make_atari_env
 from stable_baselines3.common.vec_env import SubprocVecEnv, VecFrameStack
 
-from baselines.common.arguments import cli
-from baselines.common.base.errors import UserValueError
-from baselines.common.saving.config import add_start
-from benchmarks import sb3, tables
+from benchmarks import sb3
 
 ROW_INTERVAL = 16_000  # agent steps
-SAVE_INTERVAL = 6  # rows
+PRINT_CONFIG = """
+import json, sys
+from baselines.common.run.parsing import parse
+print(json.dumps(parse(sys.argv[1:]).config))
+"""
 
 
 class Rows(BaseCallback):
-    """Writes the mean return of the last 100 games, and saves the model."""
+    """Writes the mean return of the last 100 games."""
 
     def __init__(self, folder):
         super().__init__()
-        self.folder = folder
-
-    def _on_training_start(self):
-        self.start = time.perf_counter(), self.num_timesteps
-        self.number = self.num_timesteps // ROW_INTERVAL
-        mode = "a" if self.num_timesteps else "w"
-        self.file = open(self.folder / "progress.csv", mode, newline="")
+        self.file = open(folder / "progress.csv", "w", newline="")
         self.writer = csv.writer(self.file)
-        if self.num_timesteps == 0:
-            self.writer.writerow(["total_timesteps", "eprewmean", "fps"])
+        self.writer.writerow(["total_timesteps", "eprewmean", "fps"])
+        self.number, self.start = 0, time.perf_counter()
 
     def _on_rollout_start(self):
         number = self.num_timesteps // ROW_INTERVAL
-        if number == self.number:
-            return
-        self.number = number
-        games = [info["r"] for info in self.model.ep_info_buffer]
-        seconds = time.perf_counter() - self.start[0]
-        fps = (self.num_timesteps - self.start[1]) / seconds
-        mean = np.mean(games) if games else float("nan")
-        self.writer.writerow([self.num_timesteps, mean, int(fps)])
-        self.file.flush()
-        if number % SAVE_INTERVAL == 0:
-            path = self.folder / f"{self.num_timesteps:012d}.zip"
-            self.model.save(self.folder / "new.zip")
-            os.replace(self.folder / "new.zip", path)  # complete, or not there
+        if number > self.number:
+            self.number = number
+            games = [info["r"] for info in self.model.ep_info_buffer]
+            fps = self.num_timesteps / (time.perf_counter() - self.start)
+            mean = np.mean(games) if games else float("nan")
+            self.writer.writerow([self.num_timesteps, mean, int(fps)])
+            self.file.flush()
 
     def _on_step(self):
         return True
 
 
-def write_config(folder, config, command, continued) -> None:
-    """Writes a run's config.json.
-
-    Args:
-        folder: the run's folder.
-        config: its content if the run starts now.
-        command: the command of this program.
-        continued: whether the run started before.
-    """
-    if continued:
-        config = tables.read_json(folder / "config.json")
-        add_start(config, None, None)
-    start = config["resumed"][-1] if continued else config
-    start["command"] = command
-    for name in ("stable-baselines3", "torch"):
-        start["versions"][name] = metadata.version(name)
-    (folder / "config.json").write_text(json.dumps(config, indent=2))
-
-
-def restore(model, path, progress) -> None:
-    """Restores the saved model of a run, and removes the later rows of its progress."""
-    model.set_parameters(path)
-    model.num_timesteps = int(path.stem)
-    header, *rows = tables.read_lines(progress)
-    kept = [row for row in rows if int(row.split(",")[0]) <= model.num_timesteps]
-    progress.write_text("\n".join([header, *kept, ""]))
-
-
-def read_config(argv) -> dict:
-    """Returns the config.json that a command line of ``baselines.run`` would have."""
-    # Not in this process, because PyTorch crashes beside TensorFlow.
-    command = [sys.executable, "-m", "benchmarks.print_config", *argv, "--overwrite"]
-    found = subprocess.run(command, stdout=subprocess.PIPE)
-    if found.returncode:
-        sys.exit(found.returncode)
-    return json.loads(found.stdout)
-
-
 def train(argv) -> None:
     """Trains as a command line of ``baselines.run`` says."""
-    if not any(word.split("=")[0] == "--log_path" for word in argv):
-        raise UserValueError("--log_path=FOLDER is missing")
-    config = read_config(argv)
+    # Not in this process, because PyTorch crashes beside TensorFlow.
+    command = [sys.executable, "-c", PRINT_CONFIG, *argv, "--overwrite"]
+    run = subprocess.run(command, stdout=subprocess.PIPE, check=True)
+    config = json.loads(run.stdout)
+    config["command"] = shlex.join(["python", "-m", "benchmarks.train_sb3", *argv])
+    for name in ("stable-baselines3", "torch"):
+        config["versions"][name] = metadata.version(name)
     arguments = config["arguments"]
-    if arguments["alg"] not in ("a2c", "ppo2") or arguments["env_type"] != "atari":
-        raise UserValueError(
-            "--alg has to be a2c or ppo2, and --env a game of ALE; received "
-            f"{arguments['alg']} and {arguments['env']}"
-        )
     folder = Path(arguments["log_path"]).expanduser()
     folder.mkdir(parents=True, exist_ok=True)
-    command = shlex.join(["python", "-m", "benchmarks.train_sb3", *argv])
-    path = folder / "config.json"
-    if path.exists() and (there := tables.read_json(path)["command"]) != command:
-        raise UserValueError(f"{folder} has another run: {there}")
-    saved = sorted(folder.glob("*[0-9].zip"))
-    write_config(folder, config, command, bool(saved))
+    (folder / "config.json").write_text(json.dumps(config, indent=2))
     env = make_atari_env(
         arguments["env"],
         arguments["num_env"],
         seed=arguments["seed"],
         monitor_dir=str(folder),
         vec_env_cls=SubprocVecEnv,
-        monitor_kwargs=dict(override_existing=not saved),
     )
     make_model = sb3.ALGORITHMS[arguments["alg"]]
     env = VecFrameStack(env, 4)
     model = make_model(stable_baselines3, "CnnPolicy", env, config["settings"])
     model.set_random_seed(arguments["seed"])
-    if saved:
-        restore(model, saved[-1], folder / "progress.csv")
-    left = arguments["num_timesteps"] - model.num_timesteps
-    model.learn(left, Rows(folder), reset_num_timesteps=not saved)
+    model.learn(arguments["num_timesteps"], Rows(folder))
 
 
 if __name__ == "__main__":
-    with cli.one_line_errors():
-        train(sys.argv[1:])
+    train(sys.argv[1:])

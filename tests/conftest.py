@@ -4,8 +4,8 @@ import contextlib
 import importlib
 import itertools
 import shutil
+import re
 
-import numpy as np
 import pytest
 
 from baselines import logger
@@ -29,34 +29,18 @@ def pytest_addoption(parser):
 
 
 def pytest_generate_tests(metafunc):
-    by_itself = [
-        mark.args[0] for mark in metafunc.definition.iter_markers("parametrize")
-    ]
-    names = [name for text in by_itself for name in np.ravel(text)]
-    words = [word.strip() for name in names for word in name.split(",")]
-    if "alg" not in metafunc.fixturenames or "alg" in words:
-        return
-    own = metafunc.config.getoption("--alg")
-    names = own or [name for name in list_algorithms() if not is_covered(name)]
-    metafunc.parametrize(
-        "alg",
-        [name if own or not is_preset(name) else slow(name) for name in names],
-        scope="module",
-    )
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
-    """Leaves tests with two marks, slow or long, to -m long: those of presets, say."""
-    for item in items:
-        marks = [mark.name for mark in item.iter_markers()]
-        if marks.count("slow") + marks.count("long") > 1:
-            item.own_markers = [x for x in item.own_markers if x.name != "slow"]
-            item.add_marker("long")
+    """Runs tests that take ``alg`` for each algorithm; presets only with -m long."""
+    marks = metafunc.definition.iter_markers("parametrize")
+    by_itself = any("alg" in re.findall(r"\w+", str(mark.args[0])) for mark in marks)
+    if "alg" in metafunc.fixturenames and not by_itself:
+        names = metafunc.config.getoption("--alg") or [
+            long(name) if is_preset(name) else name for name in list_algorithms()
+        ]
+        metafunc.parametrize("alg", names, scope="module")
 
 
 def slow(*values):
-    """Returns a parameter of tests that run with -m slow only, or -m long if slow."""
+    """Returns a parameter of tests that run with -m slow only."""
     return pytest.param(*values, marks=pytest.mark.slow)
 
 
@@ -68,23 +52,6 @@ def long(*values):
 def is_preset(name):
     """Whether an algorithm is another one with other defaults."""
     return import_learn(name).preset_of is not None
-
-
-def is_covered(name):
-    """Whether an algorithm is a preset that changes nothing, or less than another."""
-    learn = import_learn(name)
-    others = [
-        other
-        for other in map(import_learn, list_algorithms())
-        if other.declared.keys() == learn.declared.keys()
-    ]
-    return learn.preset_of is not None and any(
-        other.preset_of is learn.preset_of
-        and len(other.settings) > len(learn.settings)
-        or other is learn.preset_of
-        and not learn.settings
-        for other in others
-    )
 
 
 def import_learn(name):

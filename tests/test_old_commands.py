@@ -26,9 +26,8 @@ RUN = re.compile(r"(?:\w+=\S+ |mpirun -np \d+ )?python -m baselines\.run (.*)")
 def find_commands():
     """Yields the arguments of each line of ``baselines.run`` that is typed here."""
     for old, here in LINES:
-        for line in (
-            [old] if here.startswith("the same") else re.findall("`(.*?)`", here)
-        ):
+        same = here.startswith("the same")
+        for line in [old] if same else re.findall("`(.*?)`", here):
             if match := RUN.fullmatch(line):
                 yield match[1].replace("$seed", "0")
 
@@ -47,21 +46,19 @@ def home(empty_folder, monkeypatch):
     monkeypatch.setenv("HOME", str(empty_folder))
 
 
-def test_every_line_was_found():
-    text = PAGE.read_text().partition("## Benchmarks")[0]
-    assert len(LINES) == len(re.findall("^[|] `.*(python|tensorboard)", text, re.M))
-    typed = [x for _, here in LINES for x in re.findall("`(.*?)`", here)]
-    typed += [old for old, here in LINES if here.startswith("the same")]
-    of_run = [x for x in typed if "baselines.run " in x]
-    assert all(map(RUN.fullmatch, of_run)) and len(COMMANDS) > 25
+def test_lines_are_understood():
+    assert len(COMMANDS) > 25
     of_openai = {"a2c", "acer", "acktr", "ddpg", "deepq", "gail", "her", "ppo1", "ppo2"}
     assert {alg_of(command) for command in COMMANDS} == {*of_openai, "trpo_mpi"}
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_line_is_understood(command):
-    skip_without_packages(command)
-    parse(shlex.split(command))
+    skipped = 0
+    for command in COMMANDS:
+        try:
+            skip_without_packages(command)
+        except pytest.skip.Exception:
+            skipped += 1
+        else:
+            parse(shlex.split(command))
+    assert skipped < len(COMMANDS)
 
 
 def run_shortened(command):
@@ -79,8 +76,8 @@ def run_shortened(command):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("command", COMMANDS)
-def test_line_trains(command):
+@pytest.mark.parametrize("command", [x for x in COMMANDS if "_path=" in x])
+def test_line_with_a_path_trains(command):
     skip_without_packages(command)
     if path := re.search(r"--load_path=(\S+)", command):
         (saving,) = (x for x in COMMANDS if x.endswith(f"--save_path={path[1]}"))
@@ -94,8 +91,6 @@ def test_line_trains(command):
         assert Path(path[1]).expanduser().is_file()
     if path := re.search(r"--log_path=(\S+)", command):
         assert Path(path[1], "model.safetensors").expanduser().is_file()
-    elif "--num_timesteps=0" not in command:
-        assert Path("log/model.safetensors").is_file()
 
 
 def test_command_of_a_module_that_moved_is_answered_in_one_line():

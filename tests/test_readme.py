@@ -23,8 +23,6 @@ from baselines.common.base.errors import OUR_NAMES, UserFileError
 from baselines.common.base.tables import read_table
 from baselines.common.run.settings import OWN
 from baselines.gail.record import record
-from benchmarks import chaos, throughput
-from benchmarks.options import parse_options
 
 ROOT = Path(__file__).parent.parent
 PAGES = [
@@ -67,8 +65,6 @@ COMMANDS = find_commands("baselines.run")
 PLOTS = find_commands("baselines.plot")
 REPORTS = find_commands("baselines.report")
 LISTS = find_commands("baselines.runs")
-THROUGHPUT = find_commands("benchmarks.throughput")
-CHAOS = find_commands("benchmarks.chaos")
 TRAINED = [
     (program, command)
     for program in (evaluate.evaluate_run, play.play_run, record)
@@ -148,8 +144,6 @@ def test_everything_was_found():
         ("baselines.plot", PLOTS),
         ("baselines.report", REPORTS),
         ("baselines.runs", LISTS),
-        ("benchmarks.throughput", THROUGHPUT),
-        ("benchmarks.chaos", CHAOS),
     ):
         lines = {line for line in LINES if f"-m {module} " in line}
         of_install = {line for line in lines if line.startswith("python3 -m venv")}
@@ -204,17 +198,6 @@ def test_runs_are_listed(command, home, capsys):
     write_log(home / "logs" / "pong", [1.0])
     runs.main(shlex.split(command))
     assert "logs/pong" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("program", "command"),
-    [(throughput, x) for x in THROUGHPUT] + [(chaos, x) for x in CHAOS],
-)
-def test_benchmark_command_line_is_understood(program, command, home):
-    skip_without_packages(command)
-    words = shlex.split(command)
-    options, others = parse_options(program.Options, words, "", "")
-    parse([f"--alg={options.alg}", f"--env={options.env}", *others])
 
 
 @pytest.fixture(scope="module")

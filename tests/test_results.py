@@ -1,49 +1,199 @@
-"""The commands in results/README.md: they are accepted, and what they name exists."""
+"""Studies and the tables of results/: what they train, keep and show."""
 
+import csv
 import fnmatch
+import gzip
+import io
+import json
+import os
 import re
 import shlex
-from pathlib import Path
+import threading
 
 import pytest
 from test_readme import skip_without_packages
 
+from baselines.common.base.errors import UserValueError
 from baselines.common.run.parsing import parse
-from benchmarks.study import RUNS
+from benchmarks import plot_speed, study, tables
+from benchmarks.study import RUNS, Study
 
-RESULTS = Path(__file__).parent.parent / "results"
-BLOCKS = re.findall(
-    r"^```bash\n(.*?)^```", (RESULTS / "README.md").read_text(), re.M | re.S
-)
-COMMANDS = [
+PAGE = tables.RESULTS / "README.md"
+BLOCKS = re.findall(r"^```bash\n(.*?)^```", PAGE.read_text(), re.M | re.S)
+LINES = [
     shlex.split(line.replace("SEED", "0"), comments=True)
     for line in "".join(BLOCKS).splitlines()
 ]
+ROWS = """eprewmean,fps,total_timesteps
+nan,10,600
+-0.5,10,1200
+0.25,10,2400
+18.5,10,3000
+17.95,10,3600
+18,10,42"""  # The last row is still being written.
+CONFIG = {
+    "arguments": {"seed": 7, "num_timesteps": 6000, "env": "Hopper-v4"},
+    "command": "python -m baselines.run --alg=a2c",
+    "resumed": [],
+    "versions": {"commit": "0123456789abcdef0123456789abcdef01234567"},
+}
+
+pytestmark = pytest.mark.benchmarks
 
 
 def words_of(module):
-    """Returns the arguments of all commands that run a module."""
-    found = [words[3:] for words in COMMANDS if words[1:3] == ["-m", module]]
-    assert found
-    return found
+    """Returns the arguments of all commands in results/ that run a module."""
+    lines = [words[3:] for words in LINES if words[1:3] == ["-m", module]]
+    assert lines
+    return lines
 
 
-@pytest.mark.parametrize("words", words_of("baselines.run"), ids=" ".join)
-def test_command_line_is_understood(words, empty_folder):
-    skip_without_packages(" ".join(words))
-    parse(words)
+def test_command_lines_of_results_are_understood(empty_folder):
+    for words in words_of("baselines.run"):
+        skip_without_packages(" ".join(words))
+        parse(words)
 
 
-@pytest.mark.parametrize("words", words_of("baselines.plot"), ids=lambda x: x[-1])
-def test_logs_and_picture_are_there(words):
-    paths = re.findall(r"=(results/[^ :]+)", " ".join(words))
-    picture = words[words.index("-o") + 1]
-    for path in [*paths, picture]:
-        assert (RESULTS.parent / path).exists(), path
-    assert paths
+def test_logs_and_pictures_of_results_are_there():
+    for words in words_of("baselines.plot"):
+        paths = re.findall(r"=(results/[^ :]+)", " ".join(words))
+        for path in [*paths, words[words.index("-o") + 1]]:
+            assert (tables.RESULTS.parent / path).exists(), path
 
 
-@pytest.mark.parametrize("words", words_of("benchmarks.study"), ids=" ".join)
-def test_runs_are_in_the_study(words):
-    names = [word for word in words[1:] if not word.startswith("--")]
-    assert names and all(fnmatch.filter(RUNS, name) for name in names)
+def test_runs_of_results_are_in_the_study():
+    for words in words_of("benchmarks.study"):
+        names = [word for word in words[1:] if not word.startswith("--")]
+        assert names and all(fnmatch.filter(RUNS, name) for name in names)
+
+
+@pytest.mark.parametrize("folder", sorted({name.split("/")[0] for name in RUNS}))
+def test_commands_of_studies_are_understood(folder):
+    for run in RUNS.values():
+        if run.name.startswith(f"{folder}/"):
+            skip_without_packages(run.arguments)
+            settings = parse(run.arguments.split())
+            assert run.last_step is None or run.last_step <= settings.num_timesteps
+
+
+def test_tables_of_results_are_those_of_the_records():
+    assert tables.fill_in(PAGE.read_text(), tables.RESULTS) == PAGE.read_text()
+
+
+def test_picture_of_speed_is_drawn_from_what_is_committed(tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib")
+    for name in "a2c", "ppo2", "dqn", "num_env":
+        text = (plot_speed.FOLDER / f"{name}.json").read_text()
+        (tmp_path / f"{name}.json").write_text(text)
+    monkeypatch.setattr(plot_speed, "FOLDER", tmp_path)
+    plot_speed.main()
+    assert (tmp_path / "speed.png").stat().st_size > 1000
+
+
+@pytest.fixture
+def results(tmp_path, monkeypatch):
+    folder = tmp_path / "results"
+    folder.mkdir()
+    text = "# Results\n\n<!-- table: pong/* above 0 18 -->\nold\n<!-- end -->\n\nend\n"
+    (folder / "README.md").write_text(text)
+    monkeypatch.setattr(tables, "RESULTS", folder)
+    monkeypatch.setattr(study, "POLL_SECONDS", 0.1)
+    monkeypatch.setattr(study, "STOPPED", threading.Event())
+    return folder
+
+
+def make_log(folder, **changes):
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text(json.dumps(CONFIG | changes))
+    (folder / "progress.csv").write_text(ROWS)
+    return folder
+
+
+def test_run_is_added_and_a_later_state_replaces_it(results, tmp_path):
+    kept = results / "pong" / "seed_7"
+    tables.main(["add", str(make_log(tmp_path / "log")), str(kept)])
+    text = (results / "README.md").read_text()
+    assert text.startswith("# Results\n\n<!-- table: pong/* above 0 18 -->\n\n| Run |")
+    assert text.endswith("|\n\n<!-- end -->\n\nend\n") and "old" not in text
+    row = (
+        "| seed_7 | 7 | 0123456 | 3,600 | 6,000 | 18.0 | 2,400 (4 min) | 3,000 (5 min)"
+    )
+    assert row in text
+    assert (kept / "progress.csv").read_text() + "18,10,42" == ROWS
+    resumed = [{"command": "", "versions": {"commit": f"{'f' * 40}-dirty"}}]
+    again = make_log(tmp_path / "again", resumed=resumed)
+    tables.main(["add", str(again), str(kept)])
+    row = "| seed_7 | 7 | 0123456, fffffff-dirty | 3,600 | 6,000 | 18.0 | 2,400 | 3,000"
+    assert row in (results / "README.md").read_text()
+    other = make_log(tmp_path / "other", command="python -m baselines.run --alg=ppo2")
+    with pytest.raises(UserValueError, match="has another run"):
+        tables.add(other, kept)
+
+
+def test_games_are_counted_by_what_played_them(results):
+    games = [f"a,1,{i % 2},9" for i in range(110)] + ["b,1,-21,9"]
+    text = "\n".join(["system,seconds,return,length", *games, ""])
+    (results / "games.csv").write_text(text)
+    text = "<!-- table: games.csv -->\n<!-- end -->"
+    assert tables.fill_in(text, results).splitlines()[4:6] == [
+        "| a | 110 | 0.5 | 0.5 |",
+        "| b | 1 | -21.0 | -21.0 |",
+    ]
+
+
+def test_runs_of_a_task_are_one_row_beside_what_was_published(results):
+    published = "A,ppo2,Hopper,9.5", "A,trpo_mpi,Hopper,8.5", "B,trpo_mpi,Swimmer,1"
+    text = "\n".join(["source,alg,env,mean", *published, ""])
+    (results / "published_mujoco1m.csv").write_text(text)
+    for seed, last in ((0, 1), (1, 4)):
+        folder = make_log(results / f"hopper_{seed}")
+        games = ["env,r,l,t", "0.1,7,1,3"]  # which ended before the next
+        games += [f"0.0,{last},1,{10 + i}" for i in range(50)]
+        games += [f"0.1,{last + 2},1,{10 + i}" for i in range(50)]
+        (folder / "games.csv.gz").write_bytes(gzip.compress("\n".join(games).encode()))
+    rows = "total_timesteps,eval_eprewmean\n1,5\n2,\n3,8.25\n4,\n"
+    (results / "hopper_1" / "progress.csv").write_text(rows)
+    text = "<!-- table: hopper_* beside trpo_mpi -->\n<!-- end -->"
+    # Returns of 1, 3, 4 and 6, each 50 times.
+    row = "| Hopper-v4 | 2 | 3.5 ± 1.8 | 2.0, 5.0 | 8.2 | 8.5 |  |"
+    assert tables.fill_in(text, results).splitlines()[4] == row
+
+
+def test_run_is_trained_resumed_and_kept(results, tmp_path, monkeypatch):
+    words = "--alg=a2c --env=CartPole-v1 --num_env=1 --num_timesteps=4000 --seed=0"
+    first = Study("cartpole/seed_0", f"{words} --log_interval=20", last_step=1000)
+    monkeypatch.setattr(os, "setpriority", lambda *_: None)  # Other tests run, too.
+    folder = tmp_path / "logs" / first.name
+    study.train(first, folder)
+    assert study.progress(folder)[0] >= 1000
+    longer = first._replace(last_step=None)
+    monkeypatch.setattr(study, "RUNS", {longer.name: longer})
+    study.main([str(tmp_path / "logs")])
+    kept = results / first.name
+    assert study.progress(kept)[0] == 4000
+    assert len(json.loads((kept / "config.json").read_text())["resumed"]) == 1
+    text = gzip.decompress((kept / "games.csv.gz").read_bytes()).decode()
+    lines = (folder / "0.0.monitor.csv").read_text().splitlines()
+    assert len(list(csv.DictReader(io.StringIO(text)))) == len(lines) - 2
+    assert "finished at 4,000 agent steps" in study.describe(longer)
+    with pytest.raises(UserValueError, match="nothing to train"):
+        study.main([str(tmp_path / "logs")])
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_no_run_is_started_after_one_failed(results, tmp_path, monkeypatch, jobs):
+    trained = []
+
+    def train(run, folder):
+        trained.append(run.name)
+        if run.name == "b":
+            raise UserValueError("b has failed")
+        if run.name == "a" and jobs == 2:
+            assert study.STOPPED.wait(10)
+
+    monkeypatch.setattr(study, "RUNS", {name: Study(name, "") for name in "abcd"})
+    monkeypatch.setattr(study, "train", train)
+    monkeypatch.setattr(study, "finish", lambda *_: None)
+    with pytest.raises(UserValueError, match="b has failed"):
+        study.main([str(tmp_path), f"--jobs={jobs}"])
+    assert sorted(trained) == ["a", "b"]

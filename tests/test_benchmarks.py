@@ -1,0 +1,280 @@
+"""Programs that measure: throughput, scaling, kernels, killing and resuming, leaks."""
+
+import contextlib
+import io
+import json
+import random
+import re
+import shlex
+from pathlib import Path
+
+import keras
+import numpy as np
+import psutil
+import pytest
+from test_readme import find_commands, skip_without_packages
+from toy_envs import CounterEnv
+
+from baselines import logger
+from baselines.common.arguments.discovery import list_algorithms
+from baselines.common.base.errors import UserValueError
+from baselines.common.run.parsing import parse
+from baselines.common.saving.tensors import save_tensors
+from baselines.common.vec_env import SubprocVecEnv
+from benchmarks import chaos, faults, kernels, leaks, mutations, scaling, throughput
+from benchmarks.peers import STABLE_BASELINES3, PeerProgram, check_comparable
+from benchmarks.rates import Clock
+
+FRAME_STACK = 84 * 84 * 4
+ROOT = Path(throughput.__file__).parents[1]
+ROWS = "total_timesteps,fps\n100,1\n200,2\n"
+GAMES = '# {"t_start": 0} \nr,l,t\n-21.0,80,1.0\n'
+
+pytestmark = [pytest.mark.benchmarks, pytest.mark.usefixtures("empty_folder")]
+
+
+@pytest.mark.parametrize("program", [throughput, chaos])
+def test_command_lines_of_the_docs_are_understood(program):
+    commands = find_commands(program.__name__)
+    assert len(commands) > 1
+    for command in commands:
+        options, others = program.make_parser().parse_known_args(shlex.split(command))
+        if "my_pkg" not in command:
+            skip_without_packages(command)
+            parse([f"--alg={options.alg}", f"--env={options.env}", *others])
+
+
+def test_clock_leaves_the_warm_up_out(monkeypatch):
+    # Compilation until 100, warm-up until 102, then 60 steps in 12 seconds.
+    times = iter([100.0, 101.0, 102.0, 108.0, 114.0])
+    monkeypatch.setattr("time.perf_counter", lambda: next(times))
+    clock = Clock(seconds=10)
+    assert [clock.is_over(steps) for steps in (10, 20, 30, 60)] == [False] * 4
+    assert clock.is_over(90)
+    assert (clock.steps, clock.rate) == (60, 5.0)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "--alg=a2c --env=PongNoFrameskip-v4 --network=cnn_small --compare=ale",
+        "--alg=dqn --env=CartPole-v1 --learning_starts=50 --buffer_size=3000",
+    ],
+)
+def test_throughput_is_measured(words, capsys):
+    words += " --num_env=2 --checkpoint_interval=5000 --seconds=0.1 --repeats=1"
+    throughput.main([*words.split(), "--json=figures.json"])
+    figures = json.loads(Path("figures.json").read_text())
+    rates = figures["agent_steps_per_second"]
+    assert list(rates) == ["env", "act", "train", "loop"]
+    assert all(rate > 10 for values in rates.values() for rate in values)
+    limit = 1 / sum(1 / rates[name][0] for name in ("env", "act", "train"))
+    assert figures["serial_limit"] == [pytest.approx(limit)]
+    assert figures["settings"]["checkpoint_interval"] == 0
+    table = capsys.readouterr().out
+    if "ale" in words:
+        assert "env of AtariVectorEnv" in table
+    else:
+        assert 1e-7 < figures["replay_memory"]["seconds_to_write_a_transition"] < 1e-2
+
+
+@pytest.mark.parametrize(
+    ("words", "stacks"),
+    [
+        ("--alg=a2c", 1),
+        ("--alg=ppo2 --nsteps=16", 1),
+        # Acting uploads one, and an update every 4 agent steps 2 * 32, drawn anew.
+        ("--alg=dqn --buffer_size=2500 --learning_starts=200", 1 + 64 / 4),
+    ],
+)
+def test_each_frame_is_uploaded_once_as_uint8(words, stacks):
+    words += " --env=PongNoFrameskip-v4 --num_env=2 --network=cnn_small"
+    with (
+        logger.scoped_configure("log", []),
+        contextlib.closing(throughput.Bench(words.split(), seconds=0.1)) as bench,
+    ):
+        uploaded = bench.bytes_uploaded()
+    assert FRAME_STACK * stacks <= uploaded < 1.01 * FRAME_STACK * stacks
+
+
+def test_report_has_medians_and_what_a_checkpoint_costs():
+    figures = {
+        "agent_steps_per_second": dict(
+            env=[400, 500, 900], act=[400] * 3, train=[400] * 3, loop=[100] * 3
+        ),
+        "serial_limit": [133, 143, 164],
+        "peers": [{"name": "Peer", "agent_steps_per_second": {"loop": [50, 40, 25]}}],
+        "bytes_uploaded_per_agent_step": 28224.4,
+        "peak_megabytes": 500,
+        "checkpoint_seconds": 0.25,
+        "checkpoint_interval": 100_000,
+        # A second to write what is new of it, in the 1,000 s between two checkpoints.
+        "replay_memory": {
+            "transitions": 50_000,
+            "bytes": 353_000_000,
+            "seconds_to_draw_a_batch": 0.0006,
+            "seconds_to_write_a_transition": 1e-5,
+        },
+    }
+    rows = (re.split("  +", line) for line in throughput.report(figures).splitlines())
+    assert dict(rows) == {
+        "env": "500 steps/s",
+        "act": "400 steps/s",
+        "train": "400 steps/s",
+        "serial limit": "143 steps/s",
+        "loop": "100 steps/s",
+        "loop / serial limit": "0.70",
+        "loop of Peer": "40 steps/s",
+        "ours / theirs": "2.50",
+        "uploaded": "28,224 bytes/step",
+        "peak memory": "500 MB",
+        "checkpoint": "1.250 s, 0.12% of the run's time",
+        "replay memory": "0.35 GB for 50,000 transitions",
+        "drawing a batch": "0.60 ms",
+    }
+
+
+@pytest.mark.parametrize("changes", [{}, dict(noisy=True), dict(network="lstm")])
+def test_only_the_same_work_is_compared(changes):
+    words = "--alg=dqn --env=CartPole-v1 --network=mlp"
+    settings = parse(words.split()).learn_arguments | changes
+    refused = contextlib.nullcontext()
+    if changes:
+        refused = pytest.raises(UserValueError, match="received")
+    with refused:
+        check_comparable("Peer", STABLE_BASELINES3, "dqn", settings)
+
+
+def test_peer_program_answers_each_line(monkeypatch):
+    """Or its end is reported."""
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    Path("peer.py").write_text(
+        "from benchmarks.rates import serve\n"
+        "serve(lambda work: {'loop': lambda: work['rate'], 'end': exit})\n"
+    )
+    peer = PeerProgram("Some library", "peer", {"rate": 3.5}, ("loop", "end"))
+    with contextlib.closing(peer):
+        assert peer.rate("loop") == 3.5
+        with pytest.raises(UserValueError, match="Some library could not be measured"):
+            peer.rate("end")
+
+
+def test_scaling_is_measured(capsys, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    numbers = "--num_env=[] --workers=[1] --ranks=[1] --seconds=0.1 --json=figures.json"
+    scaling.main(["--alg=a2c", "--env=CartPole-v1", *numbers.split()])
+    figures = json.loads(Path("figures.json").read_text())
+    assert figures["workers"]["1"]["env"] > 10
+    assert figures["ranks"]["1"]["loop"] > 10
+    assert "| ranks | loop |" in capsys.readouterr().out
+
+
+def test_other_kernels_compute_the_same():
+    rng = np.random.default_rng(0)
+    functions = kernels.first_convolutions(3, rng)
+    pairs = [
+        [functions[name.format(way)]() for way in ("as it is", "on blocks")]
+        for name in ("first convolution {}", "with its gradient, {}")
+    ]
+    pairs.append([function() for function in kernels.dense_gradients(2, rng).values()])
+    for pair in pairs:
+        arrays = [
+            np.concatenate([np.ravel(x) for x in keras.tree.flatten(found)])
+            for found in pair
+        ]
+        np.testing.assert_allclose(*arrays, rtol=1e-3, atol=1e-3)
+
+
+def finished_run(name, rows=ROWS, games=GAMES, weight=1.0, log="", steps=200):
+    folder = Path(name)
+    (folder / "checkpoints").mkdir(parents=True)
+    (folder / "checkpoints" / f"{steps:012d}.json").write_text("{}")
+    (folder / "progress.csv").write_text(rows)
+    (folder / "0.0.monitor.csv").write_text(games)
+    (folder / "log.txt").write_text(log)
+    save_tensors(folder / "model.safetensors", {"w": np.full(2, weight)}, {})
+    return chaos.Run([], folder)
+
+
+@pytest.mark.parametrize(
+    ("changes", "differing"),
+    [
+        (dict(rows=ROWS.replace("200,2", "200,3")), []),
+        (dict(games=GAMES.replace(",1.0", ",2.0")), []),
+        (dict(rows=ROWS.replace("100,", "101,")), ["rows"]),
+        (dict(rows=ROWS + "300,3\n"), ["rows"]),
+        (dict(games=GAMES.replace("-21", "-20")), ["games"]),
+        (dict(weight=np.nextafter(1.0, 2.0)), ["weights"]),
+    ],
+)
+def test_what_differs_is_noticed(changes, differing):
+    reference, killed = finished_run("reference"), finished_run("killed", **changes)
+    assert chaos.compare(reference, killed) == differing
+
+
+def test_replaced_workers_are_counted():
+    out = io.StringIO()
+    with (
+        contextlib.redirect_stdout(out),
+        logger.scoped_configure(None, ["stdout"]),
+        SubprocVecEnv([CounterEnv] * 2, num_workers=1) as env,
+    ):
+        env.reset()
+        env.step([0, 0])
+        psutil.Process(env.worker_pids[0]).kill()
+        env.step([0, 0])
+    reference = finished_run("reference")
+    run = finished_run("run", log=out.getvalue() * 2)
+    assert run.replacements() == [2, 2]
+    chaos.check_replacements(reference, run, kills=2)
+    with pytest.raises(chaos.Failure):
+        chaos.check_replacements(reference, run, kills=3)
+
+
+def test_moments_are_spread_over_the_run():
+    moments = chaos.draw_moments(20, 1000, random.Random(0))
+    assert [moment // 40 for moment in moments] == list(range(20))
+
+
+def test_killed_runs_do_not_differ(capsys):
+    words = "--alg=a2c --num_env=2 --num_timesteps=2000 --log_interval=5 --network=mlp"
+    chaos.main([*words.split(), "--kills=1", "--faults=all"])
+    out = capsys.readouterr().out
+    assert "differing: 0" in out and "\n2 faults (" in out
+
+
+def test_table_of_faults_has_what_was_done(tmp_path):
+    text = (
+        "rows of progress.csv: 600, differing: 0\nmonitor files: 2, games: 7, equal: "
+        "True\n5 faults (kill 3, kill a worker 2): nothing differs\n"
+    )
+    (tmp_path / "a2c.0.txt").write_text(text)
+    (tmp_path / "a2c.1.txt").write_text(text.replace("5", "7").replace("3", "5"))
+    (tmp_path / "dqn.0.txt").write_text("error: a run that was killed differs\n")
+    rows = faults.make_table(tmp_path.glob("*.txt")).splitlines()
+    kinds = "kill | kill a worker | rows | games"
+    assert rows[0] == f"| case | runs | {kinds} | runs that differ |"
+    assert rows[2] == "| a2c | 2 | 8 | 4 | 1,200 | 14 | none |"
+    assert rows[3] == "| dqn | 1 | 0 | 0 | 0 | 0 | dqn.0 |"
+
+
+def test_faults_are_done_to_all_algorithms():
+    done = {re.search(r"--alg=(\w+)", case)[1] for case in faults.CASES.values()}
+    assert done == set(list_algorithms())
+
+
+def test_leaks_of_two_calls(monkeypatch, capsys):
+    monkeypatch.setattr(leaks, "ALLOWED", 2)
+    leaks.measure(algs="a2c", calls=2, num_timesteps=80)
+    out = capsys.readouterr().out
+    assert out.startswith("memory: ")
+    counts = re.findall(r"^.*: (\d+) before, (\d+) after$", out, re.M)
+    assert len(counts) == 4 and all(int(x) >= int(y) for x, y in counts)
+
+
+def test_mutations_can_be_made():
+    for line in mutations.MUTATIONS.strip().splitlines():
+        file, old, tests = re.fullmatch(r"(\S+): (.*) => .* \| (.*)", line).groups()
+        assert (ROOT / "baselines" / file).read_text().count(old) == 1, line
+        for name in tests.split():
+            assert (ROOT / "tests" / f"test_{name}.py").exists(), line
