@@ -7,6 +7,7 @@ from functools import partial
 
 from baselines.common.base.errors import UserValueError
 from baselines.common.base.mpi import available_cores
+from baselines.common.envs.registry import find_spec
 from benchmarks.rates import rate_of_env
 
 
@@ -24,7 +25,7 @@ class AlePeer:
 
         self.seconds = bench.seconds
         self.env = AtariVectorEnv(
-            bench.settings.spec.kwargs["game"],
+            find_spec(bench.arguments["env"]).kwargs["game"],
             num_envs=bench.env.num_envs,
             num_threads=available_cores(),
             stack_num=1,
@@ -136,12 +137,12 @@ def program(
         best: whether it should be as fast as its users can make it on a CPU.
         work: what else the program has to know.
     """
-    settings = bench.settings
-    check_comparable(name, comparable, settings.alg, bench.learn_arguments)
+    arguments = bench.arguments
+    check_comparable(name, comparable, arguments["alg"], bench.learn_arguments)
     work |= {
-        "alg": settings.alg,
-        "env": settings.env,
-        "is_atari": settings.env_type == "atari",
+        "alg": arguments["alg"],
+        "env": arguments["env"],
+        "is_atari": arguments["env_type"] == "atari",
         "num_env": bench.env.num_envs,
         "workers": bool(getattr(bench.env, "worker_pids", [])),
         "settings": bench.learn_arguments,

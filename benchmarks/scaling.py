@@ -26,7 +26,7 @@ from unittest import mock
 from baselines import logger
 from baselines.common.arguments import cli
 from baselines.common.base import mpi
-from baselines.common.run.parsing import parse
+from baselines.common.run.command_line import read_arguments
 from baselines.common.saving.config import versions
 from benchmarks.faults import markdown
 from benchmarks.rates import rate_of_env
@@ -70,7 +70,8 @@ def rates_with_num_env(num_env, words, seconds) -> dict:
 
 def rates_with_workers(num_workers, words, seconds) -> dict:
     """Returns agent steps/s of 16 environments alone."""
-    with make_env(parse(words), num_env=16, seed=0, num_workers=num_workers) as env:
+    changes = dict(num_env=16, seed=0, num_workers=num_workers)
+    with make_env(read_arguments(words), **changes) as env:
         return {"env": rate_of_env(env, seconds)}
 
 

@@ -63,12 +63,14 @@ def read_record(folder) -> Record:
         kept["commits"] = [kept.pop("commit")]
         return Record(*(kept.get(name) for name in Record._fields))
     config = read_json(folder / "config.json")
+    arguments = config["arguments"]
     starts = [config, *config["resumed"]]
     commits = [short(start["versions"].get("commit")) for start in starts]
     return Record(
-        config["arguments"]["seed"],
+        arguments["seed"],
         list(dict.fromkeys(commits)),
-        config["arguments"]["num_timesteps"],
+        # By its earlier name in files of a format below 7.
+        arguments.get("total_timesteps") or arguments["num_timesteps"],
         config["resumed"],
         config["command"],
     )

@@ -36,7 +36,8 @@ from baselines import logger
 from baselines.common.arguments import cli
 from baselines.common.base.mpi import available_cores
 from baselines.common.envs.make import build_env
-from baselines.common.run.parsing import parse
+from baselines.common.envs.registry import find_spec
+from baselines.common.run.command_line import read_arguments
 from baselines.common.saving.config import versions
 from baselines.common.vec_env import VecEnvWrapper
 from benchmarks.peers import PEERS
@@ -96,12 +97,12 @@ class RememberedVecEnv(VecEnvWrapper):
         return self.steps[self.count % len(self.steps)]
 
 
-def make_env(settings, **changes):
-    """Returns the VecEnv of ``Settings``; ``changes`` are arguments of its own."""
+def make_env(arguments, **changes):
+    """Returns the VecEnv of a command line; ``changes`` are arguments of its own."""
     names = "num_env", "seed", "reward_scale", "normalize_rewards", "gamestate"
-    names += ("on_worker_failure",)
-    arguments = {name: getattr(settings, name) for name in names}
-    return build_env(settings.spec, settings.env_type, **arguments | changes)
+    kept = {name: arguments[name] for name in (*names, "on_worker_failure")}
+    spec = find_spec(arguments["env"])
+    return build_env(spec, arguments["env_type"], **kept | changes)
 
 
 class Bench:
@@ -114,15 +115,15 @@ class Bench:
         seconds: length of each measurement, without its warm-up.
 
     Attributes:
-        settings: the ``Settings`` of the command line.
+        arguments: the ``Arguments`` of the command line.
         learn_arguments: keywords for ``learn()``.
     """
 
     def __init__(self, argv, seconds):
-        self.settings = settings = parse(argv)
-        self.checkpoint_interval = settings.learn_arguments["checkpoint_interval"]
+        self.arguments = arguments = read_arguments(argv)
+        self.checkpoint_interval = arguments["checkpoint_interval"]
         self.learn_arguments = {
-            **settings.learn_arguments,
+            **arguments.learn_arguments,
             "total_timesteps": TOTAL_TIMESTEPS,
             "checkpoint_interval": 0,
         }
@@ -132,17 +133,13 @@ class Bench:
             self.learn_arguments.get(name, 0)
             for name in ("learning_starts", "replay_start")
         )
-        self.env = make_env(settings, log_dir=logger.get_dir())
+        self.env = make_env(arguments, log_dir=logger.get_dir())
         self.remembered = RememberedVecEnv(self.env)
         self.model = self._learn(self.remembered, lambda *_: True)
 
     def _learn(self, env, callback, **changes):
-        return self.settings.learn(
-            env=env,
-            seed=self.settings.seed,
-            callback=callback,
-            **{**self.learn_arguments, "overwrite": True, **changes},
-        )
+        changes = {"overwrite": True, "callback": callback, **changes}
+        return self.arguments.learn(env=env, **{**self.learn_arguments, **changes})
 
     def close(self):
         self.env.close()

@@ -28,8 +28,10 @@ from benchmarks import sb3
 ROW_INTERVAL = 16_000  # agent steps
 PRINT_CONFIG = """
 import json, sys
-from baselines.common.run.parsing import parse
-print(json.dumps(parse(sys.argv[1:]).config))
+from baselines.common.run.command_line import read_arguments
+from baselines.common.saving.config import make_config
+arguments = read_arguments(sys.argv[1:])
+print(json.dumps(make_config(arguments.stored, arguments.command)))
 """
 
 
@@ -79,9 +81,9 @@ def train(argv) -> None:
     )
     make_model = sb3.ALGORITHMS[arguments["alg"]]
     env = VecFrameStack(env, 4)
-    model = make_model(stable_baselines3, "CnnPolicy", env, config["settings"])
+    model = make_model(stable_baselines3, "CnnPolicy", env, arguments)
     model.set_random_seed(arguments["seed"])
-    model.learn(arguments["num_timesteps"], Rows(folder))
+    model.learn(arguments["total_timesteps"], Rows(folder))
 
 
 if __name__ == "__main__":

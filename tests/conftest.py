@@ -3,8 +3,8 @@
 import contextlib
 import importlib
 import itertools
-import shutil
 import re
+import shutil
 
 import pytest
 

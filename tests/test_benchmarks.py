@@ -18,7 +18,7 @@ from toy_envs import CounterEnv
 from baselines import logger
 from baselines.common.arguments.discovery import list_algorithms
 from baselines.common.base.errors import UserValueError
-from baselines.common.run.parsing import parse
+from baselines.common.run.command_line import read_arguments
 from baselines.common.saving.tensors import save_tensors
 from baselines.common.vec_env import SubprocVecEnv
 from benchmarks import chaos, faults, kernels, leaks, mutations, scaling, throughput
@@ -41,7 +41,7 @@ def test_command_lines_of_the_docs_are_understood(program):
         options, others = program.make_parser().parse_known_args(shlex.split(command))
         if "my_pkg" not in command:
             skip_without_packages(command)
-            parse([f"--alg={options.alg}", f"--env={options.env}", *others])
+            read_arguments([f"--alg={options.alg}", f"--env={options.env}", *others])
 
 
 def test_clock_leaves_the_warm_up_out(monkeypatch):
@@ -137,7 +137,7 @@ def test_report_has_medians_and_what_a_checkpoint_costs():
 @pytest.mark.parametrize("changes", [{}, dict(noisy=True), dict(network="lstm")])
 def test_only_the_same_work_is_compared(changes):
     words = "--alg=dqn --env=CartPole-v1 --network=mlp"
-    settings = parse(words.split()).learn_arguments | changes
+    settings = read_arguments(words.split()).learn_arguments | changes
     refused = contextlib.nullcontext()
     if changes:
         refused = pytest.raises(UserValueError, match="received")

@@ -5,7 +5,6 @@ from types import SimpleNamespace
 import gymnasium as gym
 import numpy as np
 import pytest
-from baselines.common.run.parsing import parse
 from conftest import import_learn
 from test_algorithms import read_rows
 from toy_envs import CounterEnv
@@ -15,6 +14,7 @@ from baselines.common.base.errors import UserFileError, UserValueError
 from baselines.common.envs import make_env, make_vec_env
 from baselines.common.envs.spaces import check_spaces
 from baselines.common.networks.model import Model
+from baselines.common.run.command_line import read_arguments
 from baselines.common.run.evaluation import Evaluation, evaluate, write_actions
 from baselines.common.saving.checkpoints import list_manifests
 from baselines.common.saving.tensors import load_tensors
@@ -210,7 +210,7 @@ def test_training_does_not_notice_films(empty_folder, monkeypatch):
 def test_environment_that_cannot_be_drawn_is_not_filmed(empty_folder, capsys):
     words = "--alg=a2c --env=toy_envs:CounterByName-v0 --seed=0 --eval_interval=50"
     with logger.scoped_configure("log", [WATCHER]):
-        env = run.make_eval_env(parse(words.split()))
+        env = run.make_eval_env(read_arguments(words.split()))
     assert not isinstance(env, VecFilm)
     line = "warning: evaluations are not filmed: environment 'CounterByName-v0' cannot"
     assert line in capsys.readouterr().err

@@ -10,7 +10,7 @@ from baselines import a2c, logger
 from baselines.common.arguments.discovery import list_algorithms
 from baselines.common.base.errors import UserError
 from baselines.common.envs import make_vec_env
-from baselines.common.run.parsing import parse
+from baselines.common.run.command_line import read_arguments
 
 ENVS = "CartPole-v1", "Pendulum-v1", "CartPole-v9", "x:Y-v0", ""
 VALUES = (
@@ -47,7 +47,7 @@ def test_two_hundred_random_command_lines(empty_folder):
     for _ in range(200):
         words = random_line(rng)
         try:
-            parse(words)
+            read_arguments(words)
         except UserError as error:
             refused += 1
             assert str(error).isprintable(), words

@@ -14,7 +14,7 @@ from test_readme import skip_without_packages
 
 from baselines import run
 from baselines.common.arguments.discovery import find_algorithm, find_defaults
-from baselines.common.run.parsing import parse
+from baselines.common.run.command_line import read_arguments
 from baselines.gail.expert import Expert, write_expert
 
 PAGE = Path(__file__).parent.parent / "docs" / "old_commands.md"
@@ -57,7 +57,7 @@ def test_lines_are_understood():
         except pytest.skip.Exception:
             skipped += 1
         else:
-            parse(shlex.split(command))
+            read_arguments(shlex.split(command))
     assert skipped < len(COMMANDS)
 
 

@@ -109,11 +109,11 @@ def test_model_is_evaluated_in_its_own_precision_or_another(
     run.main([*command.split(), f"--log_path={tmp_path}"])
     loaded = []
 
-    def load(*args, original=evaluate.load_given, **arguments):
+    def load(*args, original=evaluate.load, **arguments):
         loaded.append(original(*args, **arguments))
         return loaded[-1]
 
-    monkeypatch.setattr(evaluate, "load_given", load)
+    monkeypatch.setattr(evaluate, "load", load)
     evaluate.evaluate_run(str(tmp_path), episodes=1, precision=chosen)
     features = loaded[0].parts["network"](np.zeros((1, 4), np.float32))
     assert features.dtype == (chosen or "bfloat16")

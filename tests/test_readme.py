@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from baselines.common.run.parsing import parse
 from conftest import import_learn
 from gymnasium import spaces
 from toy_logs import write_log
@@ -21,7 +20,8 @@ from baselines.common.arguments.discovery import list_algorithms
 from baselines.common.arguments.types import NETWORK
 from baselines.common.base.errors import OUR_NAMES, UserFileError
 from baselines.common.base.tables import read_table
-from baselines.common.run.settings import OWN
+from baselines.common.run.command_line import read_arguments
+from baselines.common.run.settings import RUN_ARGUMENTS
 from baselines.gail.record import record
 
 ROOT = Path(__file__).parent.parent
@@ -163,14 +163,14 @@ def test_command_line_is_understood(command, home):
     skip_without_packages(command)
     if "--help" in command:
         with pytest.raises(SystemExit) as stop:
-            parse(shlex.split(command))
+            read_arguments(shlex.split(command))
         assert stop.value.code == 0
     elif "--resume" in command:
         # There is no such run here: the mistake found must be that one alone.
         with pytest.raises(UserFileError, match="there is no run to resume"):
-            parse(shlex.split(command))
+            read_arguments(shlex.split(command))
     else:
-        parse(shlex.split(command))
+        read_arguments(shlex.split(command))
 
 
 @pytest.mark.parametrize("command", PLOTS)
@@ -245,7 +245,9 @@ def test_names_of_stable_baselines3_are_those_that_are_suggested():
     table = re.findall(r"^\| `(\w+)` \| `(\w+)` \|", page, re.M)
     assert dict(table) == OUR_NAMES
     declared = [declared_arguments(import_learn(name)) for name in list_algorithms()]
-    known = {name for names in [*declared, OWN, NETWORK.known()] for name in names}
+    known = {
+        name for names in [*declared, RUN_ARGUMENTS, NETWORK.known()] for name in names
+    }
     assert {ours for _, ours in table} <= known
 
 

@@ -14,7 +14,7 @@ import pytest
 from test_readme import skip_without_packages
 
 from baselines.common.base.errors import UserValueError
-from baselines.common.run.parsing import parse
+from baselines.common.run.command_line import read_arguments
 from benchmarks import plot_speed, study, tables
 from benchmarks.study import RUNS, Study
 
@@ -51,7 +51,7 @@ def words_of(module):
 def test_command_lines_of_results_are_understood(empty_folder):
     for words in words_of("baselines.run"):
         skip_without_packages(" ".join(words))
-        parse(words)
+        read_arguments(words)
 
 
 def test_logs_and_pictures_of_results_are_there():
@@ -72,8 +72,8 @@ def test_commands_of_studies_are_understood(folder):
     for run in RUNS.values():
         if run.name.startswith(f"{folder}/"):
             skip_without_packages(run.arguments)
-            settings = parse(run.arguments.split())
-            assert run.last_step is None or run.last_step <= settings.num_timesteps
+            arguments = read_arguments(run.arguments.split())
+            assert run.last_step is None or run.last_step <= arguments["total_timesteps"]
 
 
 def test_tables_of_results_are_those_of_the_records():

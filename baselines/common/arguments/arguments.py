@@ -66,6 +66,11 @@ class Arguments(Mapping):
             values[name] = Builder(part, self[name], self._keywords(function))
         return values
 
+    @property
+    def learn_arguments(self) -> dict:
+        """The keywords of a call to ``learn()``, those of its parts included."""
+        return {k: x for k, x in self.items() if k not in self.of_command}
+
     def _keywords(self, function) -> dict:
         """Returns the arguments of a part's function that a layer above it sets."""
         names = self.names_of(function)

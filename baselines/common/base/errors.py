@@ -139,7 +139,3 @@ def shown(value, most=80) -> str:
 def first_line(error) -> str:
     """Returns the first line of an exception's message, or the name of its class."""
     return (str(error) or type(error).__name__).splitlines()[0]
-
-
-printable = one_line = str  # merge
-suggest_name = suggest

@@ -73,4 +73,3 @@ RUN_ARGUMENTS = declared_arguments(run_arguments)
 NUM_TIMESTEPS = 1_000_000  # by default, as in OpenAI Baselines
 # Kinds of environments without images; others are looked at.
 VECTORS = {"classic_control", "mujoco", "toy_text", "gymnasium_robotics"}
-OWN = RUN_ARGUMENTS
