@@ -511,7 +511,7 @@ def test_preset_of_a_preset_has_the_settings_of_both():
         dict(hiddens=[True]),
         dict(checkpoint_path="/dev/null/x"),
     ],
-    ids=str,
+    ids=lambda x: ",".join(x),
 )
 def test_mistakes_are_refused(changes):
     with pytest.raises(UserError):

@@ -73,7 +73,7 @@ def test_commands_of_studies_are_understood(folder):
         if run.name.startswith(f"{folder}/"):
             skip_without_packages(run.arguments)
             arguments = read_arguments(run.arguments.split())
-            assert run.last_step is None or run.last_step <= arguments["total_timesteps"]
+            assert (run.last_step or 0) <= arguments["total_timesteps"]
 
 
 def test_tables_of_results_are_those_of_the_records():
