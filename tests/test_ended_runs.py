@@ -44,6 +44,11 @@ class Raises(Mine):
         raise ValueError("my bug")
 
 
+class Exits(Mine):
+    def fail(self):
+        sys.exit(3)
+
+
 class Stops(Mine):
     def fail(self):
         os.kill(os.getpid(), signal.SIGSTOP)
@@ -61,7 +66,7 @@ class StopsAtOnce(Mine):
             os.kill(os.getpid(), signal.SIGSTOP)
 
 
-for each in (Raises, Stops, DiesAtOnce, StopsAtOnce):
+for each in (Raises, Exits, Stops, DiesAtOnce, StopsAtOnce):
     gym.register(f"{each.__name__}-v0", entry_point=each, max_episode_steps=15)
 """
 NETWORK = """
@@ -112,15 +117,27 @@ def last_sentence(error_name):
 
 
 @pytest.mark.parametrize("num_env", [1, 4])
-def test_an_environment_that_raises_shows_its_own_lines(capfd, num_env):
+@pytest.mark.parametrize(
+    ("env", "expected", "last"),
+    [
+        ("Raises", 'raise ValueError("my bug")', "ValueError: my bug"),
+        ("Exits", "sys.exit(3)", "SystemExit: 3"),
+    ],
+)
+def test_an_environment_that_raises_shows_its_own_lines(
+    capfd, num_env, env, expected, last
+):
     words = f"--num_env={num_env}", f"--checkpoint_interval={5 * num_env}"
-    assert started("Raises", *words) == 1
+    assert started(env, *words) == 1
     err = capfd.readouterr().err
-    assert f'mine.py", line {line_of("raise ValueError")}, in fail' in err
-    assert "ValueError: my bug" in err.splitlines()
+    assert f'mine.py", line {line_of(expected)}, in fail' in err
+    assert last in err.splitlines()
+    assert "baselines" not in err and "gymnasium" not in err
+    assert err.endswith("\n(BASELINES_TRACEBACK=1 shows all of the traceback)\n")
     if num_env > 1:
         assert re.match(r"error: environment [0-3] raised\nTraceback", err)
-    kind = "ValueError" if num_env == 1 else "RaisedInWorker"
+    kinds = {"Raises": "ValueError", "Exits": "RuntimeError"}
+    kind = kinds[env] if num_env == 1 else "RaisedInWorker"
     assert last_sentence(kind)[0] == 15 * num_env
 
 

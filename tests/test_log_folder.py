@@ -400,3 +400,30 @@ def test_folder_of_another_library_is_not_replaced(capsys, text):
     assert "has a run already" in error_of(capsys, f"{SHORT} --log_path=log")
     error = error_of(capsys, f"{SHORT} --log_path=log --overwrite")
     assert "config.json is not of a run here" in error and contents("log") == kept
+
+
+@pytest.mark.parametrize("num_env", [1, 4])  # in this process, and in workers
+@pytest.mark.parametrize("learned", [False, True])
+def test_replaced_run_keeps_the_episodes_of_environments_that_are_open(
+    num_env, learned
+):
+    def make():
+        workers = None if num_env == 1 else 2
+        return make_vec_env(
+            "CartPole-v1", num_env=num_env, num_workers=workers, log_dir="log"
+        )
+
+    first_file = Path("log/0.0.monitor.csv")
+    given = dict(network="mlp", total_timesteps=400, overwrite=True)
+    if not learned:
+        learn_in("log", reset=False)
+    with logger.scoped_configure("log", ["csv"]):
+        env = make()
+        learn(env, **given)
+        first = first_file.read_text()
+        learn(env, **given)  # which goes on with the files that are open
+        second = first_file.read_text()
+        assert second.startswith(first) and len(second) > len(first)
+        env.close()
+        learn(make(), **given)
+        assert not first_file.read_text().startswith(first)
