@@ -76,6 +76,19 @@ def test_file_of_one_environment_byte_for_byte(tmp_path, clock):
     env.close()
 
 
+def test_a_file_that_an_overwriting_run_has_removed_is_begun_anew(tmp_path, clock):
+    path = tmp_path / "0.0.monitor.csv"
+    env = Monitor(CounterEnv(terminate_after=2), str(tmp_path / "0.0"))
+    env.reset()
+    play_episode(env)
+    before = path.read_bytes()
+    path.unlink()
+    env.reset()
+    play_episode(env)
+    env.close()
+    assert path.read_bytes() == before
+
+
 def test_info_keywords_are_columns(tmp_path, clock):
     name = str(tmp_path / "0.0")
     env = Monitor(CounterEnv(terminate_after=2), name, info_keywords=("double",))

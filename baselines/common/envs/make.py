@@ -53,7 +53,7 @@ EXTRAS = {  # that install what an environment type needs
 STEP_SECONDS = {"classic_control": 20e-6, "toy_text": 20e-6, "mujoco": 50e-6}
 # Time for workers to wake up and answer, as their cores have become idle.
 WAKE_UP_SECONDS = 300e-6
-WITHOUT_WORKERS = {"on_worker_failure": "replace", "worker_timeout": WORKER_TIMEOUT}
+WORKER_SETTINGS = {"on_worker_failure": "replace", "worker_timeout": WORKER_TIMEOUT}
 
 
 def make_env(
@@ -295,15 +295,12 @@ def make_vec_env(
         num_workers = num_env
     if num_workers is None and not use_workers(env_type, num_env):
         venv = DummyVecEnv(env_fns)
-        settings = {
-            "on_worker_failure": on_worker_failure,
-            "worker_timeout": worker_timeout,
-        }
+        workers = (on_worker_failure, worker_timeout)
         venv.ignored = [
             f"{name} has no effect: the environments run in this process, without "
             "workers"
-            for name, default in WITHOUT_WORKERS.items()
-            if settings[name] != default
+            for (name, default), value in zip(WORKER_SETTINGS.items(), workers)
+            if value != default
         ]
     else:
         venv = SubprocVecEnv(env_fns, num_workers, on_worker_failure, worker_timeout)
