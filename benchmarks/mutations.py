@@ -24,7 +24,7 @@ MUTATIONS = r"""
 common/data/returns.py: lam * np.where(dones[t], 0, following) => lam * following | maths
 common/data/returns.py: next_values - values => next_values + values | maths
 common/data/returns.py: np.where(dones[t], next_values[t], following) => following | maths
-common/data/returns.py: ops.minimum(ratios, 1.0) => ratios | maths
+common/data/returns.py: ops.minimum(ratios, 1.0) => ratios | acer
 common/data/runners.py: next_values[t, limits] = limit_values => pass | runner
 common/data/replay_buffer.py: ended & ~self.truncated[at] => ended | replay_buffer
 common/data/replay_buffer.py: frames[~same_episode] = 0 => pass | replay_buffer
@@ -36,7 +36,7 @@ common/base/running_moments.py: delta**2 * self.count => 0 * self.count | normal
 common/vec_env/vec_frame_stack.py: self.stacked_obs[i] = 0 => pass | vec_env
 common/envs/make.py: None if seed is None else seed + index => seed | envs
 a2c/a2c.py: policy_loss - c_e * entropy => policy_loss + c_e * entropy | maths
-a2c/a2c.py: returns - rollout.values, => returns, | on_policy
+a2c/a2c.py: returns - rollout.values, => returns, | a2c
 ppo2/ppo2.py: ops.maximum(-advantages * ratio => ops.minimum(-advantages * ratio | maths
 ppo2/ppo2.py: , shuffler=shuffler) => ) | resume
 dqn/dqn.py: values.mean(chooser_outputs) => values.mean(outputs) | dqn maths
