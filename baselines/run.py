@@ -89,7 +89,7 @@ def train(arguments):
         if training:
             configure_log(arguments)
             stack.callback(logger.close)
-        if path is not None and not arguments["resume"]:
+        if path is not None and arguments.sources["save_path"] == "given":
             check_save_path(path)
             if os.path.lexists(path) and not arguments["overwrite"]:
                 raise UserFileError(

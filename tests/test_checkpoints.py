@@ -78,7 +78,7 @@ class Trained:
         return done
 
     def contents(self):
-        drawn = np.concatenate([x.ravel() for x in self.memory.sample(4, 50)])
+        drawn = np.concatenate([np.ravel(x) for x in self.memory.sample(4, 50)])
         return [*self.numbers.value, *drawn]
 
 

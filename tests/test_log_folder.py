@@ -1,7 +1,6 @@
 """Log folders: no run is lost to another, and no file outside them to a resumed one."""
 
 import csv
-import json
 import os
 import signal
 import subprocess
@@ -172,67 +171,6 @@ def test_folder_of_a_live_run_is_refused(live, capsys):
     run.main(["--resume=log", f"--num_timesteps={steps}"])
     (found,) = runs.list_runs("log")
     assert found["state"] == "finished"
-
-
-NETWORK = """
-import keras
-
-print("imported")
-
-
-def one_layer(width: int = 8):
-    return keras.Sequential([keras.layers.Dense(width)])
-"""
-
-
-def edit_config(**values):
-    path = Path("log/config.json")
-    config = json.loads(path.read_text())
-    for level in config["arguments"], config["settings"]:
-        level |= {key: values[key] for key in level.keys() & values.keys()}
-    path.write_text(json.dumps(config))
-
-
-def test_code_of_others_is_named_again_to_resume(capsys, monkeypatch):
-    Path("my_module_1.py").write_text(NETWORK)
-    monkeypatch.syspath_prepend(os.getcwd())
-    train("--log_path=log --network=my_module_1:one_layer")
-    assert "--network=my_module_1:one_layer" in Path("log/log.txt").read_text()
-    sys.modules.pop("my_module_1")
-    more = "--resume=log --num_timesteps=400"
-    error = error_of(capsys, more)
-    assert "my_module_1:one_layer, which is code outside this package" in error
-    assert f"baselines.run {more} --network=my_module_1:one_layer" in error
-    assert "my_module_1" not in sys.modules
-    error = error_of(capsys, f"{more} --network=mlp")
-    assert "its network is my_module_1:one_layer, not mlp" in error
-    run.main(f"{more} --network=my_module_1:one_layer".split())
-    for name, value in (
-        ("network", "subprocess:getoutput"),
-        ("env", "my_module_1:CartPole-v1"),
-        ("alg", "my_module_1.alg"),
-    ):
-        before = json.loads(Path("log/config.json").read_text())["arguments"][name]
-        edit_config(**{name: value})
-        error = error_of(capsys, "--resume=log --num_timesteps=600")
-        assert f"its {name} is {value}, which is code outside" in error
-        edit_config(**{name: before})
-
-
-def test_resumed_run_writes_to_its_folder_alone(capsys):
-    train("--log_path=log --save_path=outside")
-    Path("outside").write_bytes(b"precious")
-    run.main(["--resume=log", "--num_timesteps=400"])
-    place = Path("outside").resolve()
-    assert f"nothing will be written to {place}" in capsys.readouterr().out
-    assert Path("outside").read_bytes() == b"precious"
-    assert Path("log/model.safetensors").is_file()
-    words = "--resume=log --num_timesteps=600 --save_path="
-    assert "there is a file outside already" in error_of(capsys, f"{words}outside")
-    Path("folder").mkdir()
-    assert "has to name a file" in error_of(capsys, f"{words}folder")
-    run.main(f"{words}new".split())
-    assert Path("new").is_file()
 
 
 def learn_in(folder, reset=True, **given):

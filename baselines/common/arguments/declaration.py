@@ -70,20 +70,13 @@ class Argument:
         Raises:
             UserValueError: unless it has a declared type and range.
         """
-        if isinstance(value, Text):
-            candidates = [literal(value), BOOLEANS.get(value.lower()), str(value)]
-            return self._first_valid([x for x in candidates if x is not None])
-        if isinstance(value, np.generic):
-            value = value.item()
-        candidates = [list(value) if isinstance(value, tuple) else value]
-        if isinstance(value, float) and value.is_integer():
-            candidates.append(int(value))
-        return self._first_valid(candidates)
-
-    def _first_valid(self, candidates):
         from pydantic import ValidationError
 
-        first = None
+        first, candidates = None, [value, plain(value)]
+        if isinstance(value, Text):
+            parsed = literal(value), BOOLEANS.get(value.lower())
+            candidates = [y for x in parsed if x is not None for y in (x, plain(x))]
+            candidates.append(str(value))
         for value in candidates:
             value = None if value is NONE else value
             if value is None and self.default is None:
@@ -103,29 +96,37 @@ class Argument:
         prefix = "Input should be "
         expected = [x.removeprefix(prefix) for x in reasons if x.startswith(prefix)]
         text = f"has to be {' or '.join(expected)}" if expected else "; ".join(reasons)
-        words = typing.get_args(self.type) if isinstance(value, str) else ()
-        hint = suggest(value, [x for x in words if isinstance(x, str)])
+        words = [x for x in typing.get_args(self.type) if isinstance(x, str)]
+        hint = suggest(value, words) if isinstance(value, str) else ""
         return f"{self.name} {text}, received {shown(value)}{hint}"
 
 
 NONE = object()  # what the text "none" stands for
 
 
-def literal(text):
-    """Returns the value of a Python literal, a truth value or ``none``, else None.
+def plain(value):
+    """Returns a value with lists for tuples, and Python's numbers for NumPy's.
 
     A float without a fraction, such as 1e6, becomes an integer.
     """
+    if isinstance(value, (list, tuple)):
+        return [plain(x) for x in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    whole = isinstance(value, float) and value.is_integer()
+    return int(value) if whole else value
+
+
+def literal(text):
+    """Returns the value of a Python literal, a truth value or ``none``, else None."""
     if text.lower() == "none":
         return NONE
     if text.lower() in ("true", "false", "yes", "no"):
         return BOOLEANS[text.lower()]
     try:
-        value = ast.literal_eval(text)
+        return ast.literal_eval(text)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return None
-    whole = isinstance(value, float) and value.is_integer()
-    return int(value) if whole else value
 
 
 def declared_arguments(fn) -> dict:
