@@ -20,8 +20,10 @@ def check_memory(memory) -> None:
     assert found == {(s, e) for s in slots for e in np.flatnonzero(memory.truncated[s])}
     if isinstance(memory, PrioritizedReplayBuffer):
         check_tree(memory.tree)
-        stored = memory._stored()
-        assert ((memory.tree.levels[0][: stored.size] > 0) == stored).all()
+        stored = np.zeros((memory.num_rows, memory.num_envs), bool)
+        stored[np.arange(memory.first_row, memory.count) % memory.num_rows] = True
+        leaves = memory.tree.levels[0][: stored.size]
+        assert ((leaves > 0) == stored.ravel()).all()
     if isinstance(memory, HindsightReplayBuffer):
         check_goals(memory)
 

@@ -261,9 +261,7 @@ def test_interrupted_run_goes_on_as_if_it_had_not_been(capsys):
 
 def test_without_expert_data():
     arguments = dict(env=gym.make("CartPole-v1"), network="mlp", total_timesteps=2048)
-    with pytest.raises(
-        UserTypeError, match="^the reward .* needs the argument 'expert"
-    ):
+    with pytest.raises(UserTypeError, match="expert_path"):
         gail.learn(**arguments)
     with pytest.raises(UserFileError, match="no expert data at missing.npz"):
         gail.learn(**arguments, expert_path="missing.npz")

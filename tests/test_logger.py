@@ -1,7 +1,6 @@
 """Rows of numbers: where they go, and that none is lost."""
 
 import csv
-import json
 import os
 import tempfile
 
@@ -149,14 +148,12 @@ def test_what_is_refused_changes_nothing(tmp_path):
 
 
 def test_nothing_is_created_before_the_first_row():
-    config = {"alg": "a2c", "settings": {"lr": 7e-4, "layer_norm": None}}
-    logger.configure("log", ALL_TEXT, config)
+    logger.configure("log", ALL_TEXT)
     logger.logkv("a", 1)
     assert os.listdir() == []
     logger.dumpkvs()
-    files = ["config.json", "log.txt", "progress.csv", "progress.json"]
+    files = ["log.txt", "progress.csv", "progress.json"]
     assert sorted(os.listdir("log")) == files
-    assert json.loads(read("log/config.json")) == {**config, "log_formats": ALL_TEXT}
 
 
 def test_scoped_configure_logs_to_another_folder_inside_the_block():

@@ -195,9 +195,8 @@ def test_schedules_follow_training(learn, schedules, expected):
         callback=callback,
         **settings,
     )
-    # Before, values were asked for to check and describe them, and for a warning.
-    before = [0, 0, 0.25, 0.5, 0.75, 0]
-    assert all(found == [*before, *expected] for found in asked.values())
+    # Before, values are asked for to check them, and for a warning.
+    assert all(values[-4:] == expected for values in asked.values())
     if learn is not acktr.learn:
         assert rates == pytest.approx([0.1 * (1 - x) for x in expected])
 

@@ -167,7 +167,7 @@ def test_command_line_is_understood(command, home):
         assert stop.value.code == 0
     elif "--resume" in command:
         # There is no such run here: the mistake found must be that one alone.
-        with pytest.raises(UserFileError, match="there is no run to resume"):
+        with pytest.raises(UserFileError, match="there is no run in"):
             read_arguments(shlex.split(command))
     else:
         read_arguments(shlex.split(command))

@@ -4,6 +4,7 @@ import html
 import json
 import re
 import shlex
+import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -59,7 +60,7 @@ def test_page_of_a_run_says_all_about_it(trained):
     assert re.search(r"[\d,]+ agent steps/s", page.source)
     assert re.search(r"time: \w+ \d+%, \w+ \d+%, .*other \d+%", page.source)
     config = json.loads((folder / "config.json").read_text())
-    assert ["gamma", str(config["settings"]["gamma"])] in page.rows
+    assert ["gamma", str(config["arguments"]["gamma"])] in page.rows
     for name in ("commit", "platform", "tensorflow"):
         assert [name, str(config["versions"][name])] in page.rows
 
@@ -99,10 +100,9 @@ def test_a_run_with_checkpoints_is_resumed_with_its_code():
     config = result.metadata | {"ranks": 2, "command": "x"}
     _, (_, resume), (_, evaluate), *_ = list_commands(describe_run(result), config)
     folder = str(Path("log").absolute())
-    flags = ["--alg=my_pkg.my_alg", "--env=my_envs:Sign-v0", "--network=my:wide"]
-    start = ["mpiexec", "-n", "2", "python", "-m", "baselines.run"]
-    assert shlex.split(resume) == [*start, f"--resume={folder}", *flags]
-    assert shlex.split(evaluate)[4:] == flags
+    start = ["mpiexec", "-n", "2", sys.executable, "-m", "baselines.run"]
+    assert shlex.split(resume) == [*start, f"--resume={folder}", "--trust"]
+    assert shlex.split(evaluate)[4:] == ["--trust"]
     running = describe_run(result) | {"state": "running"}
     names = [name for name, _ in list_commands(running, config)]
     assert names == ["Begun with", "Evaluate", "Play", "Plot"]
@@ -170,7 +170,7 @@ def test_only_a_report_is_replaced(capsys):
 @pytest.mark.parametrize(
     ("words", "error"),
     [
-        ("", "required: LOGDIR"),
+        ("", "folders"),
         ("nowhere", "there is no folder nowhere"),
         ("log -o log/progress.csv", "has to end in .html"),
     ],

@@ -65,7 +65,7 @@ def read_words(argv, positional=(), flags=(), repeated=()) -> dict:
         else:
             given[name] = Text(text)
     for name in positional:
-        if name.endswith("..."):
+        if name.endswith("...") and unnamed:
             given[name.removesuffix("...")], unnamed = unnamed, []
         elif unnamed:
             given[name] = unnamed.pop(0)
@@ -98,10 +98,12 @@ def command(fn, argv=None, short=MappingProxyType({})):
         if argument.default is REQUIRED
     ]
     flags = [name for name, argument in declared.items() if argument.type is bool]
-    words = [short.get(x, x) for x in (sys.argv[1:] if argv is None else argv)]
+    words = sys.argv[1:] if argv is None else argv
+    parts = [word.partition("=") for word in words]
+    words = ["".join((short.get(name, name), *value)) for name, *value in parts]
     if {"--help", "-h"} & {*words}:
         print_help(fn, declared)
-        raise SystemExit
+        raise SystemExit(0)
     with one_line_errors():
         given = read_words(words, positional, flags, lists)
         for name in given.keys() - declared.keys():

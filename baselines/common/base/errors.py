@@ -72,12 +72,10 @@ OUR_NAMES = {
     "env_id": "env",
     "gae_lambda": "lam",
     "learning_rate": "lr",
-    "logdir": "log_path",
     "n_envs": "num_env",
     "n_epochs": "noptepochs",
     "n_steps": "nsteps",
     "policy": "network",
-    "save_interval": "checkpoint_interval",
     "target_update_interval": "target_network_update_freq",
 }
 LOGGER = "in Python, call logger.configure(FOLDER, FORMATS) before learn()"
@@ -99,6 +97,7 @@ OTHER_WAYS = {  # where ``OUR_NAMES`` does not help
     "nb_epochs": LENGTH,
     "num_env": MADE_BEFORE,
     "policy_kwargs": "give the arguments of the network by themselves, num_layers=2",
+    "save_interval": "checkpoint_interval counts agent steps",
     "tensorboard_log": LOGGER,
     "verbose": LOGGER,
 }

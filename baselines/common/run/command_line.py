@@ -56,7 +56,7 @@ def read_arguments(argv) -> Arguments:
         words[NUM_TIMESTEPS_OF_LEARN] = words.pop("num_timesteps")
     if words.pop("help", None):
         print_help(words)
-        raise SystemExit
+        raise SystemExit(0)
     arguments = (resumed_arguments if "resume" in words else new_arguments)(words)
     arguments.command = argv
     return arguments

@@ -6,7 +6,11 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from baselines.common.arguments.arguments import MISSING
-from baselines.common.arguments.discovery import import_learn
+from baselines.common.arguments.discovery import (
+    find_algorithm,
+    import_learn,
+    list_algorithms,
+)
 from baselines.common.arguments.parts import Part
 from baselines.common.base import mpi
 from baselines.common.base.errors import UserFileError, UserValueError
@@ -46,8 +50,8 @@ def load(path, trust=False, **given):
             f"{path} does not say how its model was made; load it by the learn() that "
             "trained it, with load_path and total_timesteps=0"
         )
-    alg = module.rpartition(".")[0]
-    check_trust(path, foreign_code({"alg": alg}), trust)
+    if module not in map(find_algorithm, list_algorithms()):
+        check_trust(path, {"alg": module}, trust)
     learn = import_learn(module)
     parts = {n: x.marker(Part) for n, x in learn.declared.items() if x.marker(Part)}
     stored |= {n: part.when_loaded for n, part in parts.items() if part.when_loaded}

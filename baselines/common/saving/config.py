@@ -126,7 +126,7 @@ def resume_command(folder, config) -> str:
     """
     if config["command"] is None:
         return f"learn(..., resume={folder!r})"
-    ranks = f"mpiexec -n {mpi.size} " if mpi.size > 1 else ""
+    ranks = f"mpiexec -n {config['ranks']} " if config["ranks"] > 1 else ""
     # The interpreter with this package; "python" may be another one.
     words = [sys.executable, "-m", "baselines.run", f"--resume={folder}"]
     return ranks + shlex.join([*words, *trust_flag(config)])

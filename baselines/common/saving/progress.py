@@ -14,10 +14,19 @@ def has_update_left(config, steps) -> bool:
         config: the content of its ``config.json``.
         steps: agent steps so far.
     """
-    try:
-        return steps + config["update_size"] <= config["arguments"]["total_timesteps"]
-    except (KeyError, TypeError):
-        return True
+    total, size = planned_timesteps(config), config.get("update_size")
+    return None in (steps, total, size) or steps + size <= total
+
+
+def planned_timesteps(config):
+    """Returns the agent steps that a run is to have; None if that is unknown.
+
+    Args:
+        config: the content of its ``config.json``, or {}.
+    """
+    arguments = config.get("arguments", {})
+    # By its earlier name in files of a format below 7.
+    return arguments.get("total_timesteps") or arguments.get("num_timesteps")
 
 
 def check_may_restart(folder, first_lost) -> None:

@@ -9,7 +9,7 @@ from baselines.common.base.amounts import duration
 from baselines.common.base.errors import UserError
 from baselines.common.saving import log_folder
 from baselines.common.saving.checkpoints import list_manifests
-from baselines.common.saving.progress import has_update_left
+from baselines.common.saving.progress import has_update_left, planned_timesteps
 from baselines.common.views import curves
 from baselines.common.views.results import smooth, steps_of
 
@@ -37,10 +37,7 @@ def describe_run(result) -> dict:
         "env": curves.settings_of(result)["env"],
         "seed": arguments.get("seed"),
         "num_timesteps": steps,
-        "total_timesteps": arguments.get(
-            "total_timesteps",
-            arguments.get("num_timesteps"),  # of earlier versions
-        ),
+        "total_timesteps": planned_timesteps(config),
         "seconds": count_seconds(result),
         "last_return": last_return,
         "best_return": best_return,
