@@ -122,7 +122,7 @@ def test_format_of_ones_own(my_formats):
     write({"a": 1}, {"a": 2})
     assert my_formats.Last.rows == [{"a": 1}, {"a": 2}]
     assert logger.get_state() == {"my_formats:Last": 2}
-    for name in "my_formats:First", "no_formats:Last", ":Last":
+    for name in "my_formats:First", "no_formats:Last":
         with pytest.raises(UserValueError):
             logger.configure("log", [name])
 

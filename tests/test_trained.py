@@ -136,7 +136,7 @@ def test_mistakes_of_a_caller(trained):
     for wrong in np.zeros(5), (np.zeros(4), {}):
         with pytest.raises(UserError):
             model.predict(wrong)
-    with pytest.raises(UserError):
+    with pytest.raises(TypeError):
         baselines.load(trained, total_timesteps=5)
 
 

@@ -140,6 +140,14 @@ Callback = Annotated[
 ]
 
 
+Trust = Annotated[
+    bool,
+    MayChange,
+    "whether to import code outside this package that the run's files name, and to "
+    "write files outside its folder that they name",
+]
+
+
 def shared_arguments(
     checkpoint_interval: Annotated[
         CountOrZero,
@@ -197,17 +205,13 @@ def shared_arguments(
         "log folder of an interrupted run to continue, bit for bit; besides "
         "total_timesteps, only arguments that do not affect what is learned may differ",
     ] = None,
+    trust: Trust = False,
 ):
     """Declares arguments that every ``learn()`` takes and only ``Run`` uses."""
 
 
 # Shared by commands that load a trained model.
 PlayedEnv = Annotated[str | None, "environment to play in (default: the run's)"]
-Trust = Annotated[
-    bool,
-    "whether to import code outside this package that the run's files name, and to "
-    "write files outside its folder that they name",
-]
 ActingPrecision = Annotated[
     Literal["float32", "bfloat16", "auto"] | None,
     "number format of the networks' layers (default: as in training)",

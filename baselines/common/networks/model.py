@@ -142,6 +142,11 @@ class Model:
             the action or the batch of actions, clipped to the bounds of a Box; and the
             next recurrent state, None if there is none.
         """
+        if isinstance(obs, (dict, tuple)):
+            raise UserTypeError(
+                f"predict() takes an array, received a {type(obs).__name__}; reset() "
+                "returns (obs, info), and FlattenObservation makes arrays of dicts"
+            )
         obs = np.asarray(obs)
         one = obs.ndim == len(self.observation_space.shape)
         masks = None if episode_start is None else np.reshape(episode_start, -1)

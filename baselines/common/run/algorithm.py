@@ -22,7 +22,11 @@ from baselines.common.backend.precision import choose_precision, computing_in
 from baselines.common.base.errors import UserTypeError
 from baselines.common.run.run import Run
 from baselines.common.saving.checkpoints import find_run_folder
-from baselines.common.saving.config import read_config
+from baselines.common.saving.config import (
+    check_trust,
+    foreign_code,
+    read_config,
+)
 
 BY_POSITION = "env", "network"  # All other arguments are keywords.
 ACTIONS = spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary, spaces.Box
@@ -142,7 +146,7 @@ def train(arguments, env=None):
     # Resolves auto before it is stored: a run is not resumed in another one.
     precision = choose_precision(arguments["precision"])
     arguments = arguments.replace(precision=precision)
-    with logging_to(arguments["resume"]):
+    with logging_to(arguments["resume"], arguments["trust"]):
         run = Run(learn, arguments, arguments["env"] if env is None else env)
         values = arguments.for_learn() | {"env": run.env, "seed": run.seed}
         for value in values.values():
@@ -155,7 +159,7 @@ def train(arguments, env=None):
 
 
 @contextlib.contextmanager
-def logging_to(resumed):
+def logging_to(resumed, trust):
     """Lets a resumed run log to its folder inside a ``with`` block.
 
     If the caller has configured that folder, it is in the caller's formats, otherwise
@@ -163,6 +167,7 @@ def logging_to(resumed):
 
     Args:
         resumed: the folder, or None.
+        trust: whether to import formats of the caller's own.
     """
     if resumed is None:
         yield
@@ -171,6 +176,7 @@ def logging_to(resumed):
     configured = current.folder and os.path.realpath(current.folder)
     if configured != os.path.realpath(folder):
         formats = read_config(folder)["log_formats"]
+        check_trust(folder, foreign_code({}, (), formats), trust)
         with logger.scoped_configure(folder, formats):
             yield
         return

@@ -155,7 +155,8 @@ def resumed_arguments(words) -> Arguments:
             f"cannot resume {folder} here: it was started from Python, where its "
             f"environment is made; call learn(..., resume={folder!r}) there"
         )
-    trust = RUN_ARGUMENTS["trust"].validate(words.get("trust", False))
+    shared = declared_arguments(arg.shared_arguments)
+    trust = shared["trust"].validate(words.get("trust", False))
     formats = config["log_formats"]
     check_trust(folder, foreign_code(stored, log_formats=formats), trust)
     learn = import_learn(find_algorithm(stored["alg"]))

@@ -64,7 +64,7 @@ def load(path, trust=False, **given):
             )
     spaces = [space_from_json(metadata[name]) for name in SPACES]
     only_loaded = dict(env=NoEnv(1, *spaces), total_timesteps=0, load_path=path)
-    return learn(**{**stored, **given, **only_loaded})
+    return learn(**{**stored, **given}, **only_loaded)
 
 
 class NoEnv(VecEnv):

@@ -64,7 +64,6 @@ def run_arguments(
         arg.MayChange,
         "play in a window after training; with --num_timesteps=0, without training",
     ] = False,
-    trust: arg.Trust = False,
 ):
     """Declares what ``baselines.run`` takes besides the arguments of ``learn()``."""
 
