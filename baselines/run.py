@@ -15,12 +15,13 @@ import sys
 from baselines import logger
 from baselines.common.arguments import cli
 from baselines.common.base import mpi
-from baselines.common.base.errors import UserError, UserFileError
+from baselines.common.base.errors import UserError, UserFileError, UserValueError
 from baselines.common.envs.make import build_env
 from baselines.common.envs.registry import find_env_type, find_spec
 from baselines.common.run.command_line import read_arguments
 from baselines.common.run.evaluation import seed_of_evaluation
 from baselines.common.run.loading import TrainedEnv, rendered
+from baselines.common.saving.checkpoints import list_manifests
 from baselines.common.saving.config import read_config, resume_command, trust_flag
 from baselines.common.saving.log_folder import (
     MODEL_FILE,
@@ -86,15 +87,17 @@ def train(arguments):
         arguments = arguments.replace(seed=seed)
     training, path = arguments["total_timesteps"] > 0, arguments["save_path"]
     with contextlib.ExitStack() as stack:
+        if not training and arguments["log_path"] is not None:
+            raise UserValueError("--log_path is for training; --num_timesteps is 0")
         if training:
             configure_log(arguments)
             stack.callback(logger.close)
         if path is not None and arguments.sources["save_path"] == "given":
-            check_save_path(path)
+            check_save_path(path, logger.get_dir() if training else None)
             if os.path.lexists(path) and not arguments["overwrite"]:
                 raise UserFileError(
                     f"there is a file {path} already: give another --save_path, or "
-                    "replace it with --overwrite"
+                    "replace it by a new run with --overwrite"
                 )
         env = stack.enter_context(make_train_env(arguments, training))
         if training and arguments["eval_interval"]:
@@ -106,7 +109,7 @@ def train(arguments):
         if path is not None:
             model.save(path)
         if training:
-            print_next_steps(path)
+            print_next_steps(arguments, path)
     return model
 
 
@@ -168,19 +171,23 @@ def make_eval_env(arguments):
     return env.make(num_env, seed)
 
 
-def print_next_steps(model_path) -> None:
+def print_next_steps(arguments, model_path) -> None:
     """Prints where the files are, and the commands that continue."""
-    folder = logger.get_dir()
-    config = read_config(folder) if mpi.rank == 0 else None
-    if config is None:
+    if mpi.rank > 0:
         return
-    place = shlex.join([folder, *trust_flag(config)])
-    python = shlex.quote(sys.executable)
-    logger.log(f"Log files: {folder}")
-    logger.log(f"Model: {model_path}")
-    logger.log(f"Train longer: {resume_command(folder, config)} --num_timesteps=N")
-    logger.log(f"Evaluate: {python} -m baselines.evaluate {place}")
-    logger.log(f"Play: {python} -m baselines.play {place}")
+    folder = logger.get_dir()
+    config, python = read_config(folder), shlex.quote(sys.executable)
+    place = [folder]
+    if arguments["save_path"] is not None:
+        place = [model_path, f"--env={arguments['env']}"]
+    place = shlex.join([*place, *trust_flag(config)])
+    lines = [f"Log files: {folder}", f"Model: {model_path}"]
+    if list_manifests(os.path.join(folder, "checkpoints")):
+        resume = resume_command(folder, config)
+        lines.append(f"Train longer: {resume} --num_timesteps=N")
+    lines.append(f"Evaluate: {python} -m baselines.evaluate {place}")
+    lines.append(f"Play: {python} -m baselines.play {place}")
+    logger.log("\n".join(lines))
 
 
 if __name__ == "__main__":

@@ -231,9 +231,9 @@ def test_help_has_meanings_and_plain_types():
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        ("--a=1 --b 2 --c", dict(a="1", b="2", c="true")),
-        ("--c --a=-1 --b -2", dict(a="-1", b="-2", c="true")),
-        ("--d x y --a=b=c", dict(d="true", path="x", more=["y"], a="b=c")),
+        ("--a=1 --b 2 --c", dict(a="1", b="2", c=True)),
+        ("--c --a=-1 --b -2", dict(a="-1", b="-2", c=True)),
+        ("--d x y --a=b=c", dict(d=True, path="x", more=["y"], a="b=c")),
     ],
 )
 def test_words_have_names(words, expected):

@@ -146,6 +146,7 @@ def test_mistakes_of_a_caller(trained):
         dict(algorithm="os.path"),
         dict(algorithm="baselines.run"),
         dict(arguments={"network": "subprocess:getoutput"}),
+        dict(arguments={"network": "baselines.common.base.lazy:import_module"}),
         dict(
             algorithm="baselines.rainbow.rainbow",
             arguments={"network": "mlp", "values": "subprocess:getoutput"},

@@ -146,7 +146,7 @@ class Arguments(Mapping):
         return sentences
 
 
-NEVER_STORED = {"resume", "trust"}
+NEVER_STORED = {"resume", "trust", "play", "overwrite"}
 
 
 def gather(learn, layers, of_command=MappingProxyType({})) -> Arguments:

@@ -33,7 +33,7 @@ def one_line_errors():
 
 
 def read_words(argv, positional=(), flags=(), repeated=()) -> dict:
-    """Returns the arguments of a command line as ``Text``, by name.
+    """Returns the arguments of a command line, ``Text`` or True, by name.
 
     Args:
         argv: words such as ``--lr=1e-3``, ``--lr 1e-3`` and, for true, ``--play``.
@@ -55,15 +55,16 @@ def read_words(argv, positional=(), flags=(), repeated=()) -> dict:
         name, equals, text = word.removeprefix("--").partition("=")
         if not equals:
             alone = name in flags or not words or words[0].startswith("--")
-            text = "true" if alone else words.pop(0)
-        if not text:
+            text = True if alone else words.pop(0)
+        if text == "":
             raise UserValueError(f"--{name} has no value")
+        value = True if text is True else Text(text)
         if name in repeated:
-            given.setdefault(name, []).append(Text(text))
+            given.setdefault(name, []).append(value)
         elif name in given:
             raise UserValueError(f"--{name} is given twice")
         else:
-            given[name] = Text(text)
+            given[name] = value
     for name in positional:
         if name.endswith("...") and unnamed:
             given[name.removesuffix("...")], unnamed = unnamed, []
@@ -102,7 +103,7 @@ def command(fn, argv=None, short=MappingProxyType({})):
     parts = [word.partition("=") for word in words]
     words = ["".join((short.get(name, name), *value)) for name, *value in parts]
     if {"--help", "-h"} & {*words}:
-        print_help(fn, declared)
+        print_help(fn, declared, [x.removeprefix("--") for x in short.values()])
         raise SystemExit(0)
     with one_line_errors():
         given = read_words(words, positional, flags, lists)
@@ -118,24 +119,30 @@ def command(fn, argv=None, short=MappingProxyType({})):
         return fn(**{name: declared[name].validate(x) for name, x in given.items()})
 
 
-def print_help(fn, declared) -> None:
-    """Prints the help of a command: the function's docstring and its arguments."""
+def print_help(fn, declared, named=()) -> None:
+    """Prints the help of a command: the function's docstring and its arguments.
+
+    Args:
+        named: names of arguments that are not positional, though required.
+    """
     spec = sys.modules[fn.__module__].__spec__  # None for a file by its path
     parser = argparse.ArgumentParser(
         prog=f"python -m {spec.name if spec else fn.__module__}",
         description=inspect.getdoc(fn).partition("\n\nArgs:")[0],
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add_arguments(parser, declared)
+    required = [k for k, x in declared.items() if x.default is REQUIRED]
+    add_arguments(parser, declared, positional=[x for x in required if x not in named])
     parser.print_help()
 
 
-def add_arguments(parser, declared, defaults=None) -> None:
+def add_arguments(parser, declared, defaults=None, positional=()) -> None:
     """Adds arguments to the help of an ``argparse`` parser, or of a group of it.
 
     Args:
         declared: an ``Argument`` for each, by name.
         defaults: values that the help shows instead of the signature's defaults.
+        positional: names of those that are given without their name.
     """
     for name, argument in declared.items():
         default = (defaults or {}).get(name, argument.default)
@@ -144,9 +151,10 @@ def add_arguments(parser, declared, defaults=None) -> None:
             text += f": {', '.join(map(str, typing.get_args(argument.type)))}"
         if default not in (REQUIRED, None):
             text += f" (default: {default})"
-        flag = name if default is REQUIRED and argument.default is REQUIRED else None
+        elif default is REQUIRED and name not in positional:
+            text += " (required)"
         parser.add_argument(
-            f"--{name}" if flag is None else flag,
+            name if name in positional else f"--{name}",
             metavar=name.upper(),
             help=text.replace("%", "%%"),
         )

@@ -74,6 +74,17 @@ class Part(NamedTuple):
         ]
 
 
+def changed_parts(learn, stored) -> list:
+    """Returns the names of the parts that a file sets, not the algorithm itself.
+
+    Args:
+        learn: the ``learn()`` of the algorithm.
+        stored: arguments of a run or model, by name.
+    """
+    parts = [name for name, x in learn.declared.items() if x.marker(Part)]
+    return [x for x in parts if stored.get(x) != learn.settings.get(x)]
+
+
 class Builder:
     """A ``Part`` with its arguments: each call builds a new one.
 

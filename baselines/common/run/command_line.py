@@ -8,14 +8,14 @@ from collections import ChainMap
 from baselines.common.arguments import cli
 from baselines.common.arguments import types as arg
 from baselines.common.arguments.arguments import Arguments, declare, gather
-from baselines.common.arguments.declaration import Argument, declared_arguments
+from baselines.common.arguments.declaration import Argument, Text, declared_arguments
 from baselines.common.arguments.discovery import (
     find_algorithm,
     find_defaults,
     import_learn,
     list_algorithms,
 )
-from baselines.common.arguments.parts import Part
+from baselines.common.arguments.parts import changed_parts
 from baselines.common.base.errors import UserTypeError, UserValueError
 from baselines.common.envs.make import make_env
 from baselines.common.envs.registry import (
@@ -52,6 +52,8 @@ def read_arguments(argv) -> Arguments:
     """
     argv = ["--help" if word == "-h" else word for word in argv]
     words = cli.read_words(argv, flags=("help",))
+    for name in words.keys() & {*NOT_FLAGS, NUM_TIMESTEPS_OF_LEARN}:
+        raise cli.unknown_argument(name, ["num_timesteps"])
     if "num_timesteps" in words:
         words[NUM_TIMESTEPS_OF_LEARN] = words.pop("num_timesteps")
     if words.pop("help", None):
@@ -80,7 +82,16 @@ def new_arguments(words) -> Arguments:
     learn = import_learn(module)
     layers |= {"preset": learn.settings, "given": words}
     absolute_paths(learn, words)
-    return gather_run(learn, {name: layers[name] for name in LAYERS})
+    arguments = gather_run(learn, {name: layers[name] for name in LAYERS})
+    reward = arguments.functions.get("reward")
+    for name in ("reward_scale", "normalize_rewards"):
+        given = arguments.sources[name] == "given"
+        if given and getattr(reward, "replaces_rewards", False):
+            raise UserValueError(
+                f"--{name} would change nothing, as {arguments['reward']} gives other "
+                "rewards than the environment's; leave it out"
+            )
+    return arguments
 
 
 LAYERS = "command", "preset", "defaults.py", "given"
@@ -112,6 +123,9 @@ def defaults_for(module, words) -> dict:
     check_env_type(env_type)
     defaults = find_defaults(module, env_type)
     defaults |= defaults.pop("env", {})
+    for name, value in defaults.items():
+        if callable(value):  # A run's arguments are stored as text.
+            raise UserTypeError(f"{module}: defaults.py sets {name!r} to a function")
     command = {"env_type": env_type, NUM_TIMESTEPS_OF_LEARN: NUM_TIMESTEPS}
     if "network" not in defaults and "network" not in words:
         command["network"] = default_network(spec, env_type, words.get("gamestate"))
@@ -133,9 +147,10 @@ def absolute_paths(learn, words) -> None:
     declared = declared_arguments(learn) | RUN_ARGUMENTS
     for name in words.keys() & declared.keys():
         argument = declared[name]
-        if argument.marker(arg.ReadPath) or argument.marker(arg.WrittenPath):
-            path = os.path.abspath(os.path.expanduser(words[name]))
-            words[name] = type(words[name])(path)
+        is_path = argument.marker(arg.ReadPath) or argument.marker(arg.WrittenPath)
+        text = words[name]
+        if is_path and isinstance(text, Text) and text.lower() != "none":
+            words[name] = Text(os.path.abspath(os.path.expanduser(text)))
 
 
 def resumed_arguments(words) -> Arguments:
@@ -157,17 +172,17 @@ def resumed_arguments(words) -> Arguments:
         )
     shared = declared_arguments(arg.shared_arguments)
     trust = shared["trust"].validate(words.get("trust", False))
-    formats = config["log_formats"]
-    check_trust(folder, foreign_code(stored, log_formats=formats), trust)
+    code = foreign_code(stored, (), config["log_formats"])
+    check_trust(folder, code, trust)
     learn = import_learn(find_algorithm(stored["alg"]))
     absolute_paths(learn, words)
-    parts = [x.name for x in learn.declared.values() if x.marker(Part)]
-    check_trust(folder, foreign_code(stored, parts), trust)
+    check_trust(folder, foreign_code(stored, changed_parts(learn, stored)), trust)
     arguments = gather_run(learn, {"config.json": stored, "given": words})
     for name in words.keys() - {"resume", "trust"}:
-        argument = arguments.declared[name]
+        argument = arguments.declared.get(name)
         movable = arg.MayChange, arg.ReadPath, arg.WrittenPath
-        if name in FIXED_ON_RESUME or not any(map(argument.marker, movable)):
+        is_movable = argument is not None and any(map(argument.marker, movable))
+        if name in FIXED_ON_RESUME or not is_movable:
             raise UserValueError(
                 f"--{name} cannot be given with --resume, which takes all settings "
                 f"from {folder}/config.json; --load_path={folder} starts a new run "

@@ -11,7 +11,7 @@ from baselines.common.arguments.discovery import (
     import_learn,
     list_algorithms,
 )
-from baselines.common.arguments.parts import Part
+from baselines.common.arguments.parts import Part, changed_parts
 from baselines.common.base import mpi
 from baselines.common.base.errors import UserFileError, UserValueError
 from baselines.common.envs.make import build_env, make_env
@@ -55,7 +55,7 @@ def load(path, trust=False, **given):
     learn = import_learn(module)
     parts = {n: x.marker(Part) for n, x in learn.declared.items() if x.marker(Part)}
     stored |= {n: part.when_loaded for n, part in parts.items() if part.when_loaded}
-    check_trust(path, foreign_code({**stored, **given}, parts), trust)
+    check_trust(path, foreign_code(stored, changed_parts(learn, stored)), trust)
     for name in stored.pop(MISSING, []):
         if name not in given:
             raise UserValueError(
@@ -92,7 +92,8 @@ class TrainedEnv(NamedTuple):
         """Agent steps per second of the environment's own time."""
         if self.env_type in GAMES:
             return 60 / 4  # frames per second / frames per agent step
-        with contextlib.closing(make_env(self.spec, self.env_type)) as env:
+        made = make_env(self.spec, self.env_type, env_kwargs=self.env_kwargs)
+        with contextlib.closing(made) as env:
             return env.metadata.get("render_fps", 30)
 
     def make(self, num_env=1, seed=None, render_mode=None):

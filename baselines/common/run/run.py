@@ -229,12 +229,26 @@ class Run:
         kwargs = {} if spec is None else changed_kwargs(spec)
         return config | {"env_kwargs": kwargs, "update_size": self.batch_size}
 
+    def resumed_config(self) -> dict:
+        """Returns the content of ``config.json`` of the run that is resumed."""
+        config = read_config(self.resume)
+        before = config["arguments"]
+        # A random seed, and the model that it began with, are not given again.
+        kept = {name: before.get(name) for name in ("seed", "load_path")}
+        stored = before | self.arguments.stored | kept
+        return add_start(config, stored, self.arguments.command)
+
     def restore(self) -> None:
         """Continues a run and its log from the newest intact checkpoint."""
         if not all(map(is_resumable, self.envs)):
             raise UserTypeError(NOT_RESUMABLE)
         folder, total = find_run_folder(self.resume), self.total_timesteps
         logger.current.continue_run()
+        before, seed = read_config(folder)["arguments"]["seed"], self.arguments["seed"]
+        if seed not in (None, before):
+            raise UserValueError(
+                f"cannot resume {folder}: its seed is {before}, not {seed}"
+            )
         found = self.checkpoints.restore(folder, total)
         if found is None:
             interval = self.arguments["checkpoint_interval"]
@@ -242,20 +256,13 @@ class Run:
             mpi.wait()  # until all ranks have looked
             self.clock.begin()
             logger.current.begin_again()
-            logger.current.describe(self.make_config)
+            logger.current.describe(self.resumed_config)
             mpi.wait()  # until rank 0 has removed the monitor files
             logger.log(f"{folder} has no checkpoint yet: starting from its beginning")
             return
         self.num_timesteps, old_total, damaged = found
         self.model.num_timesteps = self.num_timesteps
-        config = read_config(folder)
-        if self.arguments["seed"] not in (None, config["arguments"]["seed"]):
-            raise UserValueError(
-                f"cannot resume {folder}: its seed is {config['arguments']['seed']}, "
-                f"not {self.arguments['seed']}; leave seed out"
-            )
-        stored, command = self.stored_arguments(), self.arguments.command
-        logger.current.describe(lambda: add_start(config, stored, command))
+        logger.current.describe(self.resumed_config)
         if damaged:
             logger.warn(f"{damaged}; resumed from the one before it")
         logger.log(f"resuming {folder} at {self.num_timesteps} of {total} agent steps")
@@ -296,7 +303,8 @@ class Run:
         elif folder and error is not None and can_continue(folder, error):
             number = 0 if isinstance(error, Exception) else self.signals.number
             name = signal.Signals(number).name if number else kind.__name__
-            resume = resume_command(logger.get_dir(), self.make_config())
+            config = self.make_config() | {"log_formats": logger.current.formats}
+            resume = resume_command(logger.get_dir(), config)
             logger.log(f"{name}: {name_newest(folder)}; continue with {resume}")
         if self.total_timesteps:
             logger.current.end_run()

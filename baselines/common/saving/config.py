@@ -18,7 +18,7 @@ VERSIONS_OF = (
     *("tensorflow", "keras", "numpy", "gymnasium", "opencv-python-headless", "ale-py"),
     *("stable-retro", "mujoco", "gymnasium-robotics", "box2d", "mpi4py"),
 )
-PARTS = "network", "values", "reward"  # arguments that may name code
+PARTS = "network", "values", "reward"  # arguments that may name code of one's own
 
 
 def make_config(arguments, command=None) -> dict:
@@ -102,10 +102,8 @@ def foreign_code(arguments, parts=PARTS, log_formats=()) -> dict:
     if "." in alg and not alg.startswith("baselines."):
         code["alg"] = alg
     for name in ("env", *parts):
-        value = str(arguments.get(name))
-        # Presets of this package name their parts like this, too.
-        if ":" in value and not value.startswith("baselines."):
-            code[name] = value
+        if ":" in str(arguments.get(name)):
+            code[name] = str(arguments[name])
     for name in log_formats:
         if ":" in name:
             code["log_format"] = name
@@ -135,7 +133,9 @@ def resume_command(folder, config) -> str:
 def trust_flag(config) -> list:
     """Returns the flag that a command needs for the code that a run names, if any."""
     code = foreign_code(config["arguments"], log_formats=config.get("log_formats", ()))
-    return ["--trust"] if code else []
+    # Presets of this package name their parts as module:function, too.
+    others = [x for x in code.values() if not x.startswith("baselines.")]
+    return ["--trust"] if others else []
 
 
 def is_inside(path, folder) -> bool:

@@ -3,6 +3,7 @@
 import fcntl
 import os
 import shlex
+from fnmatch import fnmatch
 from glob import escape, glob
 
 from baselines.common.base.errors import UserError, UserFileError, UserValueError
@@ -11,7 +12,6 @@ from baselines.common.saving.files import check_writable, read_json, writing
 # The model at the end of a run, and the best one in its evaluations.
 MODEL_FILE = "model.safetensors"
 BEST_MODEL_FILE = "best_model.safetensors"
-REPORT_FILE = "report.html"
 SAVED_FILES = (
     MODEL_FILE,
     BEST_MODEL_FILE,
@@ -98,11 +98,19 @@ def check_may_overwrite(folder, load_path) -> None:
         )
 
 
-def check_save_path(path) -> None:
-    """Raises a UserError unless a model can be saved to a path, that of --save_path."""
+def check_save_path(path, folder=None) -> None:
+    """Raises a UserError unless a model can be saved to a path, that of --save_path.
+
+    Args:
+        path: the path.
+        folder: the log folder, whose other files it must not replace; None for no log.
+    """
     place = os.path.abspath(os.path.expanduser(path))
-    if os.path.isdir(place) or path.endswith("/"):
+    if os.path.isdir(place) or f"{folder}/".startswith(f"{place}/"):
         raise UserValueError(f"--save_path has to name a file; {place} is a folder")
+    name = os.path.relpath(place, folder) if folder else ""
+    if any(fnmatch(name, pattern) for pattern in ("config.json", *LOG_FILES)):
+        raise UserValueError(f"--save_path is {path}, a file of the log")
     check_writable(*os.path.split(place))
 
 
