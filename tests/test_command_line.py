@@ -18,7 +18,17 @@ from baselines.common.run.command_line import read_arguments
 
 CARTPOLE = ["--alg=a2c", "--env=CartPole-v1"]
 
-pytestmark = pytest.mark.usefixtures("empty_folder")
+pytestmark = pytest.mark.usefixtures("empty_folder", "own_modules")
+
+
+@pytest.fixture
+def own_modules():
+    """Forgets modules that a test imports from the current folder."""
+    before = set(sys.modules)
+    yield
+    for name in set(sys.modules) - before:
+        if name.startswith(("my_", "presets", "clash")):
+            del sys.modules[name]
 
 
 def error_of(capfd, words, main=run.main):
