@@ -15,7 +15,7 @@ import gymnasium as gym
 import keras
 import numpy as np
 import pytest
-from conftest import after_updates, slow
+from conftest import after_updates, long
 
 import baselines
 from baselines import logger
@@ -187,7 +187,7 @@ def test_compiled_calls_are_freed_with_the_model(learn, small, env_id):
     assert count_graphs() == before
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_training_compiled_by_xla_is_that_of_tensorflow(
     learn, small, make, monkeypatch
 ):
@@ -210,7 +210,7 @@ def test_training_compiled_by_xla_is_that_of_tensorflow(
         np.testing.assert_allclose(value, expected, rtol=1e-3, atol=1e-4)
 
 
-@pytest.mark.parametrize("precision", ["float32", slow("bfloat16")])
+@pytest.mark.parametrize("precision", ["float32", long("bfloat16")])
 def test_interrupted_run_goes_on_as_if_it_had_not_been(
     alg, small, env_id, tmp_path, precision
 ):
@@ -330,7 +330,7 @@ def test_training_in_bfloat16_is_that_of_float32(learn, small, env_id, tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("game", "steps"), [(None, 240), slow("PongNoFrameskip-v4", 300)]
+    ("game", "steps"), [(None, 240), long("PongNoFrameskip-v4", 300)]
 )
 def test_results_do_not_depend_on_the_number_of_workers(
     learn, small, env_id, tmp_path, game, steps

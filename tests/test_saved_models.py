@@ -3,7 +3,7 @@
 import gymnasium as gym
 import numpy as np
 import pytest
-from conftest import skipped_if_refused, slow
+from conftest import long, skipped_if_refused
 from toy_envs import RandomEnv
 
 import baselines
@@ -31,7 +31,7 @@ def play(model, observations, deterministic):
 
 @pytest.mark.parametrize(
     "network",
-    [network if network == QUICK else slow(network) for network in NETWORKS],
+    [network if network == QUICK else long(network) for network in NETWORKS],
     ids=lambda network: "-".join(map(str, network.values())),
 )
 def test_loaded_model_acts_as_the_saved_one(
