@@ -137,6 +137,8 @@ def test_deterministic_actions_are_the_most_likely():
 
 @pytest.mark.parametrize("network", ["mlp", "lstm"])
 def test_head_is_built_trained_saved_and_restored(tmp_path, network):
+    keras.utils.set_random_seed(0)
+
     def with_head():
         policy = Policy(FLAT, ACTIONS, network, seed=0)
         return policy, policy.add_head("aux", keras.layers.Dense(1))
