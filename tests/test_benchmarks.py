@@ -219,6 +219,7 @@ def test_replaced_workers_are_counted():
         logger.scoped_configure(None, ["stdout"]),
         SubprocVecEnv([CounterEnv] * 2, num_workers=1) as env,
     ):
+        env.warn = logger.warn  # as a run does
         env.reset()
         env.step([0, 0])
         psutil.Process(env.worker_pids[0]).kill()
