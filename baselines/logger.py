@@ -14,6 +14,8 @@ import json
 import os
 import tempfile
 import time
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
@@ -29,7 +31,9 @@ from baselines.common.saving.files import check_writable
 current = Logger(None, ["stdout"])
 
 
-def configure(dir=None, format_strs=None) -> None:
+def configure(
+    dir: str | os.PathLike | None = None, format_strs: Iterable[str] | str | None = None
+) -> None:
     """Sets where rows are written from now on.
 
     Args:
@@ -63,24 +67,24 @@ def configure(dir=None, format_strs=None) -> None:
     current = Logger(dir, list(format_strs), is_new)
 
 
-def logkv(key, value):
+def logkv(key: str, value: Any) -> None:
     """Adds a number to the row."""
     current.row[key] = value
 
 
-def logkv_mean(key, value):
+def logkv_mean(key: str, value: Any) -> None:
     """Adds a number to a mean in the row, over all calls since the last row."""
     count, mean = current.counts[key], current.row.get(key, 0.0)
     current.row[key] = (mean * count + value) / (count + 1)
     current.counts[key] = count + 1
 
 
-def logkvs(row):
+def logkvs(row: dict) -> None:
     """Adds a dict of numbers to the row."""
     current.row.update(row)
 
 
-def dumpkvs():
+def dumpkvs() -> dict:
     """Writes the row and starts the next; returns what was written."""
     return current.dumpkvs()
 
@@ -113,18 +117,18 @@ def takes_videos():
     return any(hasattr(find_output(name), "write_video") for name in current.formats)
 
 
-def getkvs():
+def getkvs() -> dict:
     """Returns the row so far."""
     return current.row
 
 
-def log(*words, level=INFO):
+def log(*words, level: int = INFO) -> None:
     """Writes a line of text to the terminal and to log.txt."""
     if level >= current.level:
         current.forward("write_text", " ".join(map(str, words)))
 
 
-def debug(*words):
+def debug(*words) -> None:
     """Writes text that appears only after ``set_level(DEBUG)``."""
     log(*words, level=DEBUG)
 
@@ -136,17 +140,17 @@ def show(line):
         current.outputs["stdout"].write_text(line)
 
 
-def warn(*words):
+def warn(*words) -> None:
     """Writes a warning, as ``log`` does."""
     log("warning:", *words, level=WARN)
 
 
-def error(*words):
+def error(*words) -> None:
     """Writes an error, as ``log`` does."""
     log("error:", *words, level=ERROR)
 
 
-def set_level(level):
+def set_level(level: int) -> None:
     """Hides text below a level, and rows as well if the level is DISABLED.
 
     ``configure`` resets it to INFO.
@@ -164,12 +168,12 @@ def profile_kv(name):
         logkv(key, getkvs().get(key, 0.0) + time.perf_counter() - start)
 
 
-def uses(name):
+def uses(name: str) -> bool:
     """Whether rows are written to the output with that name, such as stdout."""
     return name in current.formats
 
 
-def get_dir():
+def get_dir() -> str | None:
     """Returns the folder of the files, or None."""
     return current.folder
 
@@ -193,7 +197,7 @@ def set_state(state):
     current.open(state)
 
 
-def close():
+def close() -> None:
     """Closes the files; if more is written later, it is appended."""
     current.close()
 

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import numpy as np
 from keras import ops
+from typing_extensions import Unpack
 
 from baselines.common.arguments import types as arg
 from baselines.common.arguments.schedules import check_lrschedule, make_schedule
@@ -49,9 +50,9 @@ def a2c_loss(params, values, batch, *, distribution, vf_coef, ent_coef):
 @algorithm()
 def learn(
     run,
-    *,
     env: arg.Env,
     network: arg.Network,
+    *,
     seed: arg.Seed = None,
     total_timesteps: arg.Timesteps = int(80e6),
     nsteps: Annotated[arg.Count, "steps of each environment per update"] = 5,
@@ -67,6 +68,7 @@ def learn(
     value_network: arg.ValueNetwork = "shared",
     normalize_observations: arg.NormalizeObservations = False,
     callback: arg.Callback = None,
+    **others: Unpack[arg.Others],
 ) -> Policy:
     """Trains a policy by A2C and returns it."""
     check_lrschedule(lr, lrschedule, "linear")

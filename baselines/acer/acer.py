@@ -9,6 +9,7 @@ import numpy as np
 from annotated_types import Interval
 from gymnasium import spaces
 from keras import ops
+from typing_extensions import Unpack
 
 from baselines import logger
 from baselines.common.arguments import types as arg
@@ -96,9 +97,9 @@ def acer_loss(
 @algorithm(actions=[spaces.Discrete])
 def learn(
     run,
-    *,
     env: arg.Env,
     network: arg.Network,
+    *,
     seed: arg.Seed = None,
     nsteps: Annotated[arg.Count, "steps of each environment per update"] = 20,
     total_timesteps: arg.Timesteps = int(80e6),
@@ -133,6 +134,7 @@ def learn(
         arg.Needs("trust_region"),
     ] = 1.0,
     callback: arg.Callback = None,
+    **others: Unpack[arg.Others],
 ) -> DiscreteActorCritic:
     """Trains a policy by ACER and returns it."""
     check_lrschedule(lr, lrschedule, "linear", "constant")

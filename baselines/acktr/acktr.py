@@ -8,6 +8,7 @@ from typing import Annotated
 
 import numpy as np
 from keras import ops
+from typing_extensions import Unpack
 
 from baselines import logger
 from baselines.a2c.a2c import a2c_loss
@@ -48,9 +49,9 @@ def log_likelihood(params, values, actions, noise, *, distribution, vf_fisher_co
 @algorithm(mpi=False)
 def learn(
     run,
-    *,
     env: arg.Env,
     network: arg.Network,
+    *,
     seed: arg.Seed = None,
     total_timesteps: arg.Timesteps = int(40e6),
     gamma: arg.Gamma = 0.99,
@@ -78,6 +79,7 @@ def learn(
     value_network: arg.ValueNetwork = "shared",
     normalize_observations: arg.NormalizeObservations = False,
     callback: arg.Callback = None,
+    **others: Unpack[arg.Others],
 ) -> Policy:
     """Trains a policy by ACKTR and returns it."""
     check_lrschedule(lr, lrschedule, "linear")

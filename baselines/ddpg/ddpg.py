@@ -8,6 +8,7 @@ from typing import Annotated
 import numpy as np
 from gymnasium import spaces
 from keras import ops
+from typing_extensions import Unpack
 
 from baselines.common.arguments import types as arg
 from baselines.common.base.errors import UserValueError
@@ -54,9 +55,9 @@ def check_returns(returns, gamma, n_step) -> None:
 @algorithm(actions=[spaces.Box])
 def learn(
     run,
-    *,
     env: arg.Env,
     network: arg.Network,
+    *,
     seed: arg.Seed = None,
     total_timesteps: arg.Timesteps = 1_000_000,
     actor_lr: Annotated[arg.NonNegative, "learning rate of Adam for the policy"] = 1e-4,
@@ -96,6 +97,7 @@ def learn(
     ] = False,
     print_freq: arg.PrintFreq = 10,
     callback: arg.Callback = None,
+    **others: Unpack[arg.Others],
 ) -> ActorCritic:
     """Trains a deterministic policy by DDPG and returns it."""
     pi = Deterministic(env.action_space)

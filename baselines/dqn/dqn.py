@@ -9,6 +9,7 @@ from typing import Annotated
 import numpy as np
 from gymnasium import spaces
 from keras import ops
+from typing_extensions import Unpack
 
 from baselines.common import backend
 from baselines.common.arguments import types as arg
@@ -74,9 +75,9 @@ def epsilon_at(step, num_steps, final) -> float:
 @algorithm(actions=[spaces.Discrete], mpi=False)
 def learn(
     run,
-    *,
     env: arg.Env,
     network: arg.Network,
+    *,
     seed: arg.Seed = None,
     lr: Annotated[arg.Schedule, "learning rate of Adam"] = 5e-4,
     total_timesteps: arg.Timesteps = 100_000,
@@ -144,6 +145,7 @@ def learn(
         "initial standard deviation of that noise, in units of 1 / √inputs of a layer",
     ] = 0.5,
     callback: arg.Callback = None,
+    **others: Unpack[arg.Others],
 ) -> QFunction:
     """Trains a Q-function by DQN and returns it."""
     values, lr = values(), make_schedule(lr, name="lr")

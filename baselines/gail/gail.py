@@ -14,7 +14,8 @@ from baselines.common.base.errors import UserValueError
 from baselines.common.data.rewards import environment
 from baselines.common.data.runners import Batch
 from baselines.common.envs.spaces import clip_actions
-from baselines.common.run.algorithm import preset
+from baselines.common.networks.policies import Policy
+from baselines.common.run.algorithm import Learn, preset
 from baselines.common.updates.optimizers import Adam
 from baselines.common.updates.update import Step, make_update
 from baselines.gail.adversary import Adversary
@@ -184,8 +185,9 @@ def clone(policy, expert, steps, rng) -> None:
     )
 
 
-# The numbers of OpenAI Baselines' gail/run_mujoco.py.
-learn = preset(
+# The numbers of OpenAI Baselines' gail/run_mujoco.py. Type checkers do not know the
+# arguments of ``adversary``.
+learn: Learn[..., Policy] = preset(
     trpo.learn,
     reward=adversary,
     timesteps_per_batch=1024,

@@ -3,6 +3,8 @@
 import math
 from typing import Annotated
 
+from typing_extensions import Unpack
+
 from baselines.common.arguments import types as arg
 from baselines.common.arguments.schedules import has_schedule, make_schedule
 from baselines.common.base.errors import UserValueError
@@ -14,9 +16,9 @@ from baselines.ppo2 import ppo2
 @algorithm(preset_of=ppo2.learn)
 def learn(
     run,
-    *,
     env: arg.Env,
     network: arg.Network,
+    *,
     seed: arg.Seed = None,
     total_timesteps: arg.Timesteps = int(1e6),
     timesteps_per_actorbatch: Annotated[
@@ -44,6 +46,7 @@ def learn(
     value_network: arg.ValueNetwork = "shared",
     normalize_observations: arg.NormalizeObservations = False,
     callback: arg.Callback = None,
+    **others: Unpack[arg.Others],
 ) -> Policy:
     """Trains a policy by PPO and returns it."""
     schedules = optim_stepsize, clip_param

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import numpy as np
 from keras import ops
+from typing_extensions import Unpack
 
 from baselines.common.arguments import types as arg
 from baselines.common.arguments.schedules import make_schedule
@@ -79,9 +80,9 @@ def ppo2_loss(
 @algorithm()
 def learn(
     run,
-    *,
     env: arg.Env,
     network: arg.Network,
+    *,
     seed: arg.Seed = None,
     total_timesteps: arg.Timesteps = int(1e6),
     nsteps: Annotated[arg.Count, "steps of each environment per update"] = 2048,
@@ -110,6 +111,7 @@ def learn(
     value_network: arg.ValueNetwork = "shared",
     normalize_observations: arg.NormalizeObservations = False,
     callback: arg.Callback = None,
+    **others: Unpack[arg.Others],
 ) -> Policy:
     """Trains a policy by PPO and returns it."""
     policy = run.make_model(Policy, network, value_network, normalize_observations)

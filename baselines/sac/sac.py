@@ -9,6 +9,7 @@ from typing import Annotated
 import numpy as np
 from gymnasium import spaces
 from keras import ops
+from typing_extensions import Unpack
 
 from baselines.common.arguments import types as arg
 from baselines.common.arguments.schedules import make_schedule
@@ -42,9 +43,9 @@ def sac_targets(values, neglogps, alpha, returns, discounts):
 @algorithm(actions=[spaces.Box])
 def learn(
     run,
-    *,
     env: arg.Env,
     network: arg.Network,
+    *,
     seed: arg.Seed = None,
     total_timesteps: arg.Timesteps = 1_000_000,
     lr: Annotated[arg.Schedule, "learning rate of Adam, of all parts"] = 3e-4,
@@ -69,6 +70,7 @@ def learn(
     normalize_observations: arg.NormalizeObservations = False,
     print_freq: arg.PrintFreq = 10,
     callback: arg.Callback = None,
+    **others: Unpack[arg.Others],
 ) -> ActorCritic:
     """Trains a stochastic policy by SAC and returns it."""
     pi, lr = SquashedGaussian(env.action_space), make_schedule(lr, name="lr")

@@ -10,6 +10,7 @@ import keras
 import numpy as np
 from gymnasium import spaces
 from keras import ops
+from typing_extensions import Unpack
 
 from baselines.common.arguments import types as arg
 from baselines.common.arguments.schedules import make_schedule
@@ -39,9 +40,9 @@ def td3_targets(values, returns, discounts):
 @algorithm(actions=[spaces.Box])
 def learn(
     run,
-    *,
     env: arg.Env,
     network: arg.Network,
+    *,
     seed: arg.Seed = None,
     total_timesteps: arg.Timesteps = 1_000_000,
     lr: Annotated[arg.Schedule, "learning rate of Adam, of all parts"] = 3e-4,
@@ -71,6 +72,7 @@ def learn(
     normalize_observations: arg.NormalizeObservations = False,
     print_freq: arg.PrintFreq = 10,
     callback: arg.Callback = None,
+    **others: Unpack[arg.Others],
 ) -> ActorCritic:
     """Trains a deterministic policy by TD3 and returns it."""
     pi, lr = Deterministic(env.action_space), make_schedule(lr, name="lr")

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import numpy as np
 from keras import ops
+from typing_extensions import Unpack
 
 from baselines.common.arguments import types as arg
 from baselines.common.base import mpi
@@ -59,9 +60,9 @@ def standardize(advantages):
 @algorithm()
 def learn(
     run,
-    *,
     env: arg.Env,
     network: arg.Network,
+    *,
     seed: arg.Seed = None,
     total_timesteps: arg.Timesteps = int(1e6),
     timesteps_per_batch: Annotated[
@@ -91,6 +92,7 @@ def learn(
     normalize_observations: arg.NormalizeObservations = False,
     reward: arg.Reward = "environment",
     callback: arg.Callback = None,
+    **others: Unpack[arg.Others],
 ) -> Policy:
     """Trains a policy by TRPO and returns it."""
     policy = run.make_model(Policy, network, value_network, normalize_observations)

@@ -6,6 +6,7 @@ The classes at the end are those of OpenAI Baselines, whose values depend on the
 import inspect
 import itertools
 import math
+from collections.abc import Callable
 
 from baselines.common.base.errors import UserValueError, shown, suggest
 
@@ -43,7 +44,11 @@ SCHEDULES = {
 }
 
 
-def make_schedule(value, of_numbers="constant", name="the schedule"):
+def make_schedule(
+    value: float | str | Callable,
+    of_numbers: str = "constant",
+    name: str = "the schedule",
+) -> Callable:
     """Returns a function from the fraction of training done, 0 to 1, to a number.
 
     Args:

@@ -9,11 +9,13 @@ value and the argument's name. The markers below declare other properties.
 """
 
 import os
-from collections.abc import Callable
-from typing import Annotated, Any, Literal, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Protocol
 
 from annotated_types import Ge, Gt, Interval
+from typing_extensions import TypedDict
 
+from baselines.common.arguments.declaration import Argument
 from baselines.common.arguments.parts import Part
 from baselines.common.arguments.schedules import check_schedule
 
@@ -64,8 +66,19 @@ ScheduleOfNumbers = Literal[
 
 # Shared by algorithms.
 Path = str | os.PathLike  # in Python; text on the command line
+if TYPE_CHECKING:
+
+    class Environment(Protocol):
+        """What VecEnvs and Gymnasium's environments have in common."""
+
+        observation_space: Any
+        action_space: Any
+
+else:
+    Environment = Any
 Env = Annotated[
-    Any, "a VecEnv, a Gymnasium Env, or a Gymnasium VectorEnv with same-step resets"
+    Environment,
+    "a VecEnv, a Gymnasium Env, or a Gymnasium VectorEnv with same-step resets",
 ]
 NETWORK = Part(
     "network", "baselines.common.networks.networks", ("trainable_variables",)
@@ -148,66 +161,112 @@ Trust = Annotated[
 ]
 
 
-def shared_arguments(
+class Default(NamedTuple):
+    """Has the default of an argument that is in no signature; the last marker."""
+
+    value: Any
+
+
+class SharedArguments(TypedDict, total=False):
+    """What every ``learn()`` takes and only ``Run`` uses."""
+
     checkpoint_interval: Annotated[
         CountOrZero,
         MayChange,
         "agent steps between checkpoints in the log folder, rounded up to whole "
         "updates; 0 for none",
-    ] = 100_000,
+        Default(100_000),
+    ]
     eval_env: Annotated[
-        Any,
+        Environment | None,
         "environment to evaluate the model in, as env; the command line makes it",
-    ] = None,
+        Default(None),
+    ]
     eval_interval: Annotated[
         CountOrZero,
         MayChange,
         "agent steps between evaluations of the model, with deterministic actions; the "
         "best model is kept as best_model.safetensors in the log folder; 0 for none",
-    ] = 0,
+        Default(0),
+    ]
     eval_episodes: Annotated[
-        Count, MayChange, Needs("eval_interval"), "episodes per evaluation"
-    ] = 10,
+        Count,
+        MayChange,
+        Needs("eval_interval"),
+        "episodes per evaluation",
+        Default(10),
+    ]
     stop_at: Annotated[
         float | None,
         MayChange,
         "mean return at which training stops: that of an evaluation, or without "
         "evaluations that of the last 100 episodes",
-    ] = None,
+        Default(None),
+    ]
     on_update: Annotated[
         Callable | None,
         "called as on_update(run) after each update, before its row is logged: "
         "run.num_timesteps, run.row (a dict to add to, or None), run.episodes, "
         "run.new_episodes, run.model; a true result stops training",
-    ] = None,
+        Default(None),
+    ]
     precision: Annotated[
         Literal["float32", "bfloat16", "auto"],
         "number format of the networks' layers; auto is bfloat16 where the processor "
         "or GPU supports it, else float32. Weights, heads, losses and optimisers are "
         "always float32",
-    ] = "float32",
+        Default("float32"),
+    ]
     load_path: Annotated[
         Path | None,
         MayChange,
         "a saved model, or log folder of one, to start from; a resumed run that has a "
         "checkpoint continues from that",
-    ] = None,
+        Default(None),
+    ]
     overwrite: Annotated[
         bool,
         MayChange,
         NeedsNo("resume"),
         "whether to replace an existing run in the log folder, and files at other "
         "given paths",
-    ] = False,
+        Default(False),
+    ]
     resume: Annotated[
         Path | None,
         MayChange,
         "log folder of an interrupted run to continue, bit for bit; besides "
         "total_timesteps, only arguments that do not affect what is learned may differ",
-    ] = None,
-    trust: Trust = False,
-):
-    """Declares arguments that every ``learn()`` takes and only ``Run`` uses."""
+        Default(None),
+    ]
+    trust: Annotated[Trust, Default(False)]
+
+
+SHARED_ARGUMENTS = {
+    name: Argument(name, annotation, annotation.__metadata__[-1].value)
+    for name, annotation in SharedArguments.__annotations__.items()
+}
+
+
+class PartArguments(TypedDict, total=False):
+    """Arguments of the functions in ``networks.py`` and ``values.py``."""
+
+    num_layers: int
+    num_hidden: int
+    activation: str
+    layer_norm: bool
+    width: float
+    dense_layer: bool
+    convs: Sequence[Sequence[int]]
+    depths: Sequence[int]
+    nlstm: int
+    atoms: int
+    v_min: float
+    v_max: float
+
+
+class Others(SharedArguments, PartArguments, total=False):
+    """What ``learn()`` takes besides the arguments in its signature."""
 
 
 # Shared by commands that load a trained model.

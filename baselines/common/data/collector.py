@@ -1,6 +1,8 @@
 """Steps environments and fills a replay memory."""
 
 import copy
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from gymnasium import spaces
@@ -37,7 +39,14 @@ class Collector:
             last row, or since resuming.
     """
 
-    def __init__(self, env, memory, explore, learning_starts=0, random_seed=None):
+    def __init__(
+        self,
+        env: Any,
+        memory: Any,
+        explore: Callable,
+        learning_starts: int = 0,
+        random_seed: int | None = None,
+    ):
         self.env = env
         self.memory = memory
         self.explore = explore
@@ -78,7 +87,7 @@ class Collector:
         with timed("environments"):
             self.env.step_async(self.actions)
 
-    def training_due(self, run, every) -> int:
+    def training_due(self, run: Any, every: int) -> int:
         """Returns how many times training is due in this update of a run.
 
         The first update warns if that is never the case before the run ends.

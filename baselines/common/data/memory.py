@@ -1,5 +1,7 @@
 """Makes the replay memory of a run."""
 
+from typing import Any
+
 from baselines.common.base.errors import UserValueError
 from baselines.common.data.hindsight_replay import HindsightReplayBuffer
 from baselines.common.data.prioritized_replay import PrioritizedReplayBuffer
@@ -11,8 +13,13 @@ from baselines.common.vec_env.vec_normalize import VecNormalize
 
 
 def make_memory(
-    run, size, prioritized=False, replay_k=0, kind=ReplayBuffer, **settings
-):
+    run: Any,
+    size: int,
+    prioritized: bool = False,
+    replay_k: int = 0,
+    kind: Any = ReplayBuffer,
+    **settings,
+) -> Any:
     """Returns a replay memory for the steps of a run.
 
     With a VecFrameStack, each frame of its stacks is stored only once.

@@ -12,7 +12,9 @@ from keras import ops
 from baselines.common.base.errors import UserValueError
 
 
-def n_step(rewards, dones, next_values, gamma):
+def n_step(
+    rewards: np.ndarray, dones: np.ndarray, next_values: np.ndarray, gamma: float
+) -> np.ndarray:
     """Returns the n-step returns of a rollout, [T, N].
 
     R_t = r_t + γ R_{t+1}                 inside an episode
@@ -34,7 +36,14 @@ def n_step(rewards, dones, next_values, gamma):
     return returns
 
 
-def gae(rewards, dones, values, next_values, gamma, lam):
+def gae(
+    rewards: np.ndarray,
+    dones: np.ndarray,
+    values: np.ndarray,
+    next_values: np.ndarray,
+    gamma: float,
+    lam: float,
+) -> np.ndarray:
     """Returns generalised advantage estimates, [T, N].
 
     δ_t = r_t + γ next_value_t - value_t
@@ -96,7 +105,7 @@ def retrace(rewards, dones, next_values, action_values, ratios, gamma):
     return ops.stop_gradient(targets)
 
 
-def explained_variance(predictions, targets) -> float:
+def explained_variance(predictions: np.ndarray, targets: np.ndarray) -> float:
     """Returns 1 - Var[target - prediction] / Var[target] over all elements.
 
     1 is a perfect prediction, 0 is no better than the mean, below 0 is worse; NaN if

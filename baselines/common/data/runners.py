@@ -35,7 +35,7 @@ class Batch(NamedTuple):
             }
         )
 
-    def take(self, indices) -> "Batch":
+    def take(self, indices: Any) -> "Batch":
         """Returns a minibatch of some samples, or of some environments.
 
         Args:
@@ -72,7 +72,7 @@ class Rollout(NamedTuple):
     masks: np.ndarray  # [T, N] bool
     episodes: list  # info["episode"] of every episode that ended, in order
 
-    def batch(self, advantages, returns) -> Batch:
+    def batch(self, advantages: np.ndarray, returns: np.ndarray) -> Batch:
         """Returns what losses read, with advantages and returns [T, N]."""
         fields = self.obs, self.states, self.masks, self.actions
         return Batch(*fields, self.neglogps, self.values, advantages, returns)
@@ -90,7 +90,7 @@ class Runner:
         UserValueError: if a rollout does not fit into memory.
     """
 
-    def __init__(self, env, model, nsteps):
+    def __init__(self, env: Any, model: Any, nsteps: int):
         space = env.observation_space
         # Each observation as it arrives, and again stacked with the others.
         size = STEP_BYTES + 2 * env.num_envs * array_bytes(space.shape, space.dtype)
@@ -180,7 +180,7 @@ class Shuffler:
         seed: of the order.
     """
 
-    def __init__(self, size, minibatches, epochs, seed):
+    def __init__(self, size: int, minibatches: int, epochs: int, seed: int):
         self.size, self.minibatches, self.epochs = size, minibatches, epochs
         # A stream of its own: the policy is given the same seed.
         self.rng = np.random.default_rng([seed, 1])

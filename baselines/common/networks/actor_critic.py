@@ -1,8 +1,12 @@
 """A policy and action values Q(s, a), for off-policy learning of continuous actions."""
 
+from typing import Any
+
 import keras
 import numpy as np
+from gymnasium import spaces
 from keras import ops
+from numpy.typing import ArrayLike
 
 from baselines.common import backend
 from baselines.common.envs.spaces import check_observations, clip_actions
@@ -90,16 +94,16 @@ class ActorCritic(Model):
 
     def __init__(
         self,
-        observation_space,
-        action_space,
-        network,
-        distribution,
+        observation_space: spaces.Space,
+        action_space: spaces.Space,
+        network: Any,
+        distribution: Any,
         *,
-        num_critics=2,
-        normalize_observations=False,
-        normalize_returns=False,
-        seed=None,
-        algorithm=None,
+        num_critics: int = 2,
+        normalize_observations: bool = False,
+        normalize_returns: bool = False,
+        seed: int | None = None,
+        algorithm: str | None = None,
     ):
         super().__init__(observation_space, action_space, seed, algorithm)
         self.distribution = distribution
@@ -142,11 +146,11 @@ class ActorCritic(Model):
         obs = self.scale(obs)
         return self.parts["normalizer"](obs) if "normalizer" in self.parts else obs
 
-    def policy(self, obs):
+    def policy(self, obs: Any) -> Any:
         """Returns parameters [B, P] of π(·|s) for raw observations."""
         return self.parts["pi"](self.features(self.inputs(obs)))
 
-    def values(self, obs, actions, num_critics=None):
+    def values(self, obs: Any, actions: Any, num_critics: int | None = None) -> list:
         """Returns the critics' values for raw observations, [critics, B].
 
         Args:
@@ -167,7 +171,7 @@ class ActorCritic(Model):
         """The factor on the critics' outputs; 1 unless returns are normalised."""
         return self.parts["returns"].deviation if "returns" in self.parts else 1.0
 
-    def observe(self, obs, target) -> None:
+    def observe(self, obs: ArrayLike, target: "ActorCritic") -> None:
         """Updates the observation statistics, if any, of this model and of ``target``.
 
         Args:
@@ -177,7 +181,7 @@ class ActorCritic(Model):
         if "normalizer" in self.parts:
             self.parts["normalizer"].update(obs, target.parts["normalizer"])
 
-    def observe_returns(self, returns, target) -> None:
+    def observe_returns(self, returns: ArrayLike, target: "ActorCritic") -> None:
         """Updates the return statistics, if any, without changing any predicted value.
 
         Pop-Art: van Hasselt et al. 2016, "Learning values across many orders of
@@ -198,7 +202,13 @@ class ActorCritic(Model):
             critic.value.kernel.assign(critic.value.kernel * ratio)
             critic.value.bias.assign(critic.value.bias * ratio + shift)
 
-    def step(self, obs, S=None, M=None, deterministic=False):
+    def step(
+        self,
+        obs: ArrayLike,
+        S: ArrayLike | None = None,
+        M: ArrayLike | None = None,
+        deterministic: bool = False,
+    ) -> tuple:
         """Chooses an action for each observation.
 
         Args:
@@ -213,13 +223,15 @@ class ActorCritic(Model):
         actions = self.act(obs, deterministic)
         return actions, np.asarray(self._value(obs, actions)), None, None
 
-    def act(self, obs, deterministic=False):
+    def act(self, obs: ArrayLike, deterministic: bool = False) -> np.ndarray:
         """Returns only the actions of ``step``, without computing their values."""
         check_observations(obs, self.observation_space)
         noise = None if deterministic else self.distribution.noise(self.rng, len(obs))
         # In float32, they may lie beyond the bounds by a rounding error.
         return clip_actions(np.asarray(self._act(obs, noise)), self.action_space)
 
-    def value(self, obs, S=None, M=None):
+    def value(
+        self, obs: ArrayLike, S: ArrayLike | None = None, M: ArrayLike | None = None
+    ) -> np.ndarray:
         """Returns the values of the most likely actions, [N]."""
         return self.step(obs, deterministic=True)[1]

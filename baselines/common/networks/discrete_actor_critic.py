@@ -1,7 +1,11 @@
 """A policy over Discrete actions and the values of all actions, on one network."""
 
+from typing import Any
+
 import numpy as np
+from gymnasium import spaces
 from keras import ops
+from numpy.typing import ArrayLike
 
 from baselines.common import backend
 from baselines.common.envs.spaces import check_observations
@@ -26,7 +30,12 @@ class DiscreteActorCritic(Model):
     """
 
     def __init__(
-        self, observation_space, action_space, network, seed=None, algorithm=None
+        self,
+        observation_space: spaces.Space,
+        action_space: spaces.Space,
+        network: Any,
+        seed: int | None = None,
+        algorithm: str | None = None,
     ):
         super().__init__(observation_space, action_space, seed, algorithm)
         self.distribution = Categorical(action_space)
@@ -36,7 +45,7 @@ class DiscreteActorCritic(Model):
         self.make_variables(network, self)
         self._act = backend.compile(self._sample, self.variables)
 
-    def __call__(self, obs):
+    def __call__(self, obs: Any) -> tuple:
         """Returns logits of π and action values, both [..., A], as tensors.
 
         Args:
@@ -59,7 +68,7 @@ class DiscreteActorCritic(Model):
         neglogps = self.distribution.neglogp(logits, actions)
         return actions, values, probabilities, neglogps
 
-    def act(self, obs, deterministic=False):
+    def act(self, obs: ArrayLike, deterministic: bool = False) -> tuple:
         """Chooses an action for each observation.
 
         Args:
@@ -78,7 +87,13 @@ class DiscreteActorCritic(Model):
         actions, *others = self._act(obs, noise)
         return self.to_actions(actions), *map(np.asarray, others)
 
-    def step(self, obs, S=None, M=None, deterministic=False):
+    def step(
+        self,
+        obs: ArrayLike,
+        S: ArrayLike | None = None,
+        M: ArrayLike | None = None,
+        deterministic: bool = False,
+    ) -> tuple:
         """Chooses an action for each observation.
 
         Args:
@@ -93,6 +108,8 @@ class DiscreteActorCritic(Model):
         actions, values, _, neglogps = self.act(obs, deterministic)
         return actions, values, None, neglogps
 
-    def value(self, obs, S=None, M=None):
+    def value(
+        self, obs: ArrayLike, S: ArrayLike | None = None, M: ArrayLike | None = None
+    ) -> np.ndarray:
         """Returns the values of the policy, [N]; arguments as in ``step``."""
         return self.act(obs, deterministic=True)[1]

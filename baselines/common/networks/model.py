@@ -1,8 +1,13 @@
 """The base of every model: named layers that are saved and loaded together."""
 
+import os
+from collections.abc import Callable, Collection
+from typing import Any
+
 import numpy as np
 from gymnasium import spaces
 from keras import ops
+from numpy.typing import ArrayLike
 
 from baselines.common.arguments.parts import Builder
 from baselines.common.arguments.types import NETWORK
@@ -45,9 +50,17 @@ class Model:
     """
 
     format = 4  # of its files; a class has a higher one once its own have changed
+    observation_space: Any
+    action_space: Any
     initial_state = None
 
-    def __init__(self, observation_space, action_space, seed, algorithm):
+    def __init__(
+        self,
+        observation_space: spaces.Space,
+        action_space: spaces.Space,
+        seed: int | None,
+        algorithm: str | None,
+    ):
         self.observation_space = observation_space
         self.action_space = action_space
         self.algorithm = algorithm
@@ -60,7 +73,7 @@ class Model:
         self.arguments = None
         self.num_timesteps = 0
 
-    def make_variables(self, network, call):
+    def make_variables(self, network: Any, call: Callable) -> Any:
         """Creates the variables of all parts; returns what ``call`` returns.
 
         Args:
@@ -88,7 +101,7 @@ class Model:
                 f"{space.shape}{hint} ({first_line(error)})"
             ) from error
 
-    def features(self, inputs, network="network"):
+    def features(self, inputs: Any, network: str = "network") -> Any:
         """Returns the features [B, F] that a network makes of inputs [B, ...].
 
         Args:
@@ -123,12 +136,18 @@ class Model:
     def trainable_variables(self) -> list:
         return [variable for variable in self.variables if variable.trainable]
 
-    def to_actions(self, tensor) -> np.ndarray:
+    def to_actions(self, tensor: Any) -> np.ndarray:
         """Returns actions as an array, of the space's own type unless it is a Box."""
         actions, space = np.asarray(tensor), self.action_space
         return actions if isinstance(space, spaces.Box) else actions.astype(space.dtype)
 
-    def predict(self, obs, state=None, episode_start=None, deterministic=False):
+    def predict(
+        self,
+        obs: ArrayLike,
+        state: np.ndarray | None = None,
+        episode_start: ArrayLike | None = None,
+        deterministic: bool = False,
+    ) -> tuple[Any, np.ndarray | None]:
         """Chooses actions that can be passed to an environment.
 
         Args:
@@ -178,12 +197,12 @@ class Model:
             "metadata": self.metadata,  # for loading the model from a checkpoint
         }
 
-    def set_state(self, state) -> None:
+    def set_state(self, state: dict) -> None:
         check_like(state["variables"], self.named_variables, "its network")
         self.assign(state["variables"])
         self.rng.bit_generator.state = state["generator"]
 
-    def assign(self, values) -> None:
+    def assign(self, values: dict) -> None:
         """Sets all variables to arrays, by name."""
         for name, variable in self.named_variables.items():
             variable.assign(values[name])
@@ -209,7 +228,7 @@ class Model:
             "num_timesteps": self.num_timesteps,
         }
 
-    def save(self, path) -> None:
+    def save(self, path: str | os.PathLike) -> None:
         """Writes all variables to one safetensors file.
 
         With several MPI ranks, rank 0 writes it, as all have the same variables.
@@ -217,7 +236,7 @@ class Model:
         if mpi.rank == 0:
             save_model(path, self.get_state()["variables"], self.metadata)
 
-    def load(self, path, arguments=()) -> None:
+    def load(self, path: str | os.PathLike, arguments: Collection[str] = ()) -> None:
         """Loads all variables from a file that ``save`` wrote.
 
         Args:

@@ -1,9 +1,12 @@
 """A policy and its value function: network, heads, acting."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from gymnasium import spaces
 from keras import ops
+from numpy.typing import ArrayLike
 
 from baselines.common import backend
 from baselines.common.base.errors import UserValueError
@@ -49,13 +52,13 @@ class Policy(Model):
 
     def __init__(
         self,
-        observation_space,
-        action_space,
-        network,
-        value_network="shared",
-        normalize_observations=False,
-        seed=None,
-        algorithm=None,
+        observation_space: spaces.Space,
+        action_space: spaces.Space,
+        network: Any,
+        value_network: str = "shared",
+        normalize_observations: bool = False,
+        seed: int | None = None,
+        algorithm: str | None = None,
     ):
         super().__init__(observation_space, action_space, seed, algorithm)
         self.distribution = make_distribution(action_space)
@@ -105,7 +108,7 @@ class Policy(Model):
         parts = [self.parts[name] for name in names if name in self.parts]
         return [v for part in parts for v in part.trainable_variables]
 
-    def add_head(self, name, layer):
+    def add_head(self, name: str, layer: Callable) -> Callable:
         """Adds a layer that takes the network's features; returns it, built.
 
         Call it before ``run.load`` and ``make_update``, so that the layer is restored
@@ -124,7 +127,7 @@ class Policy(Model):
         self.parts[name] = layer
         return layer
 
-    def __call__(self, batch) -> Outputs:
+    def __call__(self, batch: Any) -> Outputs:
         """Returns the ``Outputs`` for a batch, such as ``runners.Batch``.
 
         Args:
@@ -159,7 +162,13 @@ class Policy(Model):
         actions = pi.mode(params) if noise is None else pi.sample(params, noise)
         return actions, values, states, pi.neglogp(params, actions)
 
-    def step(self, obs, S=None, M=None, deterministic=False):
+    def step(
+        self,
+        obs: ArrayLike,
+        S: ArrayLike | None = None,
+        M: ArrayLike | None = None,
+        deterministic: bool = False,
+    ) -> tuple:
         """Chooses an action for each observation.
 
         Args:
@@ -181,7 +190,9 @@ class Policy(Model):
         actions = self.to_actions(actions)
         return actions, np.asarray(values), states, np.asarray(neglogps)
 
-    def value(self, obs, S=None, M=None):
+    def value(
+        self, obs: ArrayLike, S: ArrayLike | None = None, M: ArrayLike | None = None
+    ) -> np.ndarray:
         """Returns the values of observations, [N]; arguments as in ``step``."""
         check_observations(obs, self.observation_space)
         return np.asarray(self._value(obs, *self._state_of(len(obs), S, M)))
@@ -194,7 +205,7 @@ class Policy(Model):
         states = self.initial_state if states is None else states
         return np.broadcast_to(states, (batch, states.shape[-1])), masks
 
-    def observe(self, obs) -> None:
+    def observe(self, obs: ArrayLike) -> None:
         """Adds observations [..., *observation shape] to the statistics, if any."""
         if "normalizer" in self.parts:
             shape = self.observation_space.shape

@@ -1,7 +1,12 @@
 """Action values of Discrete actions: network, streams, acting."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
+from gymnasium import spaces
 from keras import ops
+from numpy.typing import ArrayLike
 
 from baselines.common import backend
 from baselines.common.base.errors import UserTypeError
@@ -37,15 +42,15 @@ class QFunction(Model):
 
     def __init__(
         self,
-        observation_space,
-        action_space,
-        network,
-        values,
-        hiddens=(),
-        dueling=False,
-        sigma=None,
-        seed=None,
-        algorithm=None,
+        observation_space: spaces.Space,
+        action_space: spaces.Space,
+        network: Any,
+        values: Any,
+        hiddens: Sequence[int] = (),
+        dueling: bool = False,
+        sigma: float | None = None,
+        seed: int | None = None,
+        algorithm: str | None = None,
     ):
         super().__init__(observation_space, action_space, seed, algorithm)
         self.values = values
@@ -74,11 +79,11 @@ class QFunction(Model):
         for stream in self.streams:
             stream.build(features.shape)
 
-    def noise(self, *shape):
+    def noise(self, *shape) -> np.ndarray:
         """Draws noise for ``outputs``, [*shape, F]; F is 0 without noisy weights."""
         return self.rng.standard_normal((*shape, sum(self.noise_sizes)), np.float32)
 
-    def outputs(self, obs, noise):
+    def outputs(self, obs: Any, noise: Any) -> Any:
         """Returns the outputs [B, actions, values.size], see ``values.py``.
 
         Args:
@@ -98,7 +103,7 @@ class QFunction(Model):
     def _mean(self, obs, noise):
         return self.values.mean(self.outputs(obs, noise))
 
-    def __call__(self, obs):
+    def __call__(self, obs: ArrayLike) -> np.ndarray:
         """Returns actions [N] for observations [N, *observation shape], from ``step``.
 
         In OpenAI Baselines, deepq's ``learn()`` returns such a function.
@@ -110,10 +115,16 @@ class QFunction(Model):
         return float(self.parts["exploration"].value.numpy())
 
     @final_epsilon.setter
-    def final_epsilon(self, value):
+    def final_epsilon(self, value: float):
         self.parts["exploration"].value.assign(value)
 
-    def step(self, obs, S=None, M=None, deterministic=False):
+    def step(
+        self,
+        obs: ArrayLike,
+        S: ArrayLike | None = None,
+        M: ArrayLike | None = None,
+        deterministic: bool = False,
+    ) -> tuple:
         """Chooses an action for each observation.
 
         Args:
@@ -139,7 +150,9 @@ class QFunction(Model):
         actions = actions + self.action_space.start
         return actions.astype(self.action_space.dtype), values.max(axis=1), None, None
 
-    def value(self, obs, S=None, M=None):
+    def value(
+        self, obs: ArrayLike, S: ArrayLike | None = None, M: ArrayLike | None = None
+    ) -> np.ndarray:
         """Returns the values of the best actions, [N]; arguments as in ``step``."""
         check_observations(obs, self.observation_space)
         noise = np.zeros((1, sum(self.noise_sizes)), np.float32)

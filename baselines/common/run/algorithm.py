@@ -5,19 +5,16 @@ import functools
 import inspect
 import os
 from collections.abc import Callable
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
+from inspect import Parameter
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from gymnasium import spaces
 
 from baselines import logger
 from baselines.common.arguments.arguments import gather
-from baselines.common.arguments.declaration import (
-    Argument,
-    declared_arguments,
-    describe_arguments,
-)
+from baselines.common.arguments.declaration import Argument, describe_arguments
 from baselines.common.arguments.parts import Builder
-from baselines.common.arguments.types import NETWORK, shared_arguments
+from baselines.common.arguments.types import NETWORK, SHARED_ARGUMENTS
 from baselines.common.backend.precision import choose_precision, computing_in
 from baselines.common.base.errors import UserTypeError
 from baselines.common.run.run import Run
@@ -28,34 +25,42 @@ from baselines.common.saving.config import (
     read_config,
 )
 
-BY_POSITION = "env", "network"  # All other arguments are keywords.
 ACTIONS = spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary, spaces.Box
-
-
-Own = ParamSpec("Own")
+P = ParamSpec("P")
 Model = TypeVar("Model", covariant=True)
 
 
-class Learn(Protocol[Own, Model]):
-    """The type of a ``learn()``, for editors: its own arguments, or any others.
+class Learn(Protocol[P, Model]):
+    """A ``learn()``, with what is known about its algorithm.
 
-    The others are those of ``Run``, and those of the network, which differ by network.
+    Attributes:
+        declared: an ``Argument`` for each of its arguments, by name.
+        names: of the arguments that the algorithm itself uses.
+        actions: classes of the action spaces that it supports.
+        mpi: whether several MPI ranks can train one model.
+        preset_of: the ``learn`` that it is a preset of, or None.
+        settings: defaults that differ from those of ``preset_of``.
     """
 
-    @overload
-    def __call__(self, *args: Own.args, **kwargs: Own.kwargs) -> Model: ...
-    @overload
-    def __call__(self, env: Any, network: Any, **kwargs: Any) -> Model: ...
+    declared: dict[str, Argument]
+    names: list[str]
+    actions: tuple[type, ...]
+    mpi: bool
+    preset_of: "Learn | None"
+    settings: dict[str, Any]
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Model: ...
 
 
 def algorithm(
     actions=ACTIONS, mpi=True, preset_of=None
-) -> Callable[[Callable[Concatenate[Any, Own], Model]], Learn[Own, Model]]:
+) -> Callable[[Callable[Concatenate[Any, P], Model]], Learn[P, Model]]:
     """Returns a decorator that makes a function the ``learn()`` of an algorithm.
 
-    The function is written as ``def learn(run, *, env: Env, network: Network, ...)``,
-    with arguments annotated as described in ``types.py``. Callers leave out
-    ``run``, and may give ``env`` and ``network`` by position. The function receives
+    The function is written as ``def learn(run, env: Env, network: Network, *, ...)``,
+    with arguments annotated as described in ``types.py``; ``**others:
+    Unpack[Others]`` tells type checkers of the rest. Callers leave out ``run``. The
+    function receives
 
         run         a new ``Run``
         env         a VecEnv, whatever kind of environment the caller gave
@@ -64,7 +69,7 @@ def algorithm(
                     has the part's own arguments from the caller's keywords
 
     and all other arguments as given, after checking them. Callers can also give the
-    ``shared_arguments`` of ``types.py``, which ``Run`` handles. ``help(learn)``
+    ``SharedArguments`` of ``types.py``, which ``Run`` handles. ``help(learn)``
     describes all arguments.
 
     Args:
@@ -81,18 +86,17 @@ def algorithm(
                 f"the first argument of learn() of {fn.__module__} has to be run, "
                 f"received {first.name}"
             )
-        own = [Argument(x.name, x.annotation, x.default) for x in parameters]
-        names = [argument.name for argument in own]
-        shared = declared_arguments(shared_arguments).values()
-        learn = make_learn(fn, [*own, *(x for x in shared if x.name not in names)])
+        own = [x for x in parameters if x.kind is not x.VAR_KEYWORD]
+        declared = {x.name: Argument(x.name, x.annotation, x.default) for x in own}
+        learn = make_learn(fn, declared | SHARED_ARGUMENTS | declared)
         learn.actions, learn.mpi, learn.preset_of = tuple(actions), mpi, preset_of
-        learn.settings, learn.names = {}, names
+        learn.settings, learn.names = {}, [*declared]
         return learn
 
     return decorate
 
 
-def preset(base: Learn[Own, Model], **settings) -> Learn[Own, Model]:
+def preset(base: Learn[P, Model], **settings) -> Learn[P, Model]:
     """Returns an algorithm's ``learn`` with other defaults.
 
     A function of a module, such as ``values=quantiles``, is replaced by its name as
@@ -103,13 +107,13 @@ def preset(base: Learn[Own, Model], **settings) -> Learn[Own, Model]:
             settings[name] = f"{value.__module__}:{value.__qualname__}"
             if "<" in value.__qualname__:
                 raise TypeError(f"{name} has to be a function of a module, or text")
-    arguments = [
-        Argument(name, x.annotation, settings.get(name, x.default))
+    declared = {
+        name: Argument(name, x.annotation, settings.get(name, x.default))
         for name, x in base.declared.items()
-    ]
+    }
     changed = ", ".join(f"{name}={value!r}" for name, value in settings.items())
     doc = f"Preset of {base.__module__}{changed and f' with {changed}'}."
-    learn = make_learn(base.__wrapped__, arguments, doc)
+    learn = make_learn(base.__wrapped__, declared, doc)
     # The module of the preset, so that its learn can be pickled.
     learn.__module__ = inspect.currentframe().f_back.f_globals["__name__"]
     learn.actions, learn.mpi, learn.preset_of = base.actions, base.mpi, base
@@ -117,22 +121,44 @@ def preset(base: Learn[Own, Model], **settings) -> Learn[Own, Model]:
     return learn
 
 
-def make_learn(fn, arguments, doc=None):
-    """Returns the ``learn()`` that callers see.
+def make_learn(fn, declared, doc=None):
+    """Returns the ``learn()`` that callers see, with its signature and docstring.
 
     Args:
         fn: the function of the algorithm, which takes a ``Run`` first.
-        arguments: a list of ``Argument``.
+        declared: an ``Argument`` for each argument, by name.
         doc: its docstring, without the arguments; None for that of ``fn``.
     """
+    positional = dict.fromkeys(("env", "network"), Parameter.POSITIONAL_OR_KEYWORD)
+    parameters = [
+        Parameter(
+            x.name,
+            positional.get(x.name, Parameter.KEYWORD_ONLY),
+            default=x.default,
+            annotation=x.type,
+        )
+        for x in declared.values()
+    ]
+    parameters.append(Parameter("part_kwargs", Parameter.VAR_KEYWORD))
+    returns = fn.__annotations__.get("return", inspect.Signature.empty)
+    signature = inspect.Signature(parameters, return_annotation=returns)
 
     @functools.wraps(fn)
-    def learn(*positional, **keywords):
-        given = by_name(positional, keywords)
+    def learn(*args, **kwargs):
+        given = signature.bind_partial(*args, **kwargs).arguments
+        given |= given.pop("part_kwargs", {})
         return train(gather(learn, {"preset": learn.settings, "given": given}))
 
-    learn.__doc__ = doc or inspect.getdoc(fn) or ""
-    return declare(learn, arguments)
+    learn.declared, learn.__signature__ = declared, signature
+    learn.__doc__ = (
+        f"{doc or inspect.getdoc(fn) or ''}\n\n{describe_arguments(learn)}\n"
+        "    part_kwargs: arguments of the network, and of whatever else is built\n\n"
+        "Raises:\n"
+        "    UserError: for a mistake of the caller, before anything is written;\n"
+        "        during training, DivergedError, WriteError or WorkerDied, see\n"
+        "        ``common/base/errors.py``"
+    )
+    return learn
 
 
 def train(arguments, env=None):
@@ -183,56 +209,3 @@ def logging_to(resumed, trust):
     if current.outputs is not None:  # of a run that has ended
         logger.configure(folder, current.formats)
     yield
-
-
-def by_name(positional, keywords) -> dict:
-    """Returns the arguments of a call to ``learn()``, all by name.
-
-    Raises:
-        UserTypeError: if more than ``env`` and ``network`` are given by position, or if
-            an argument is given twice.
-    """
-    if len(positional) > len(BY_POSITION):
-        raise UserTypeError(
-            "learn() takes env and network by position and all else by keyword, "
-            f"received {len(positional)} by position"
-        )
-    given = dict(zip(BY_POSITION, positional))
-    for name in given.keys() & keywords.keys():
-        raise UserTypeError(f"learn() received {name} by position and by keyword")
-    return given | keywords
-
-
-def declare(learn, arguments):
-    """Sets a function's signature, with plain types, and documents its arguments.
-
-    Args:
-        learn: the function.
-        arguments: a list of ``Argument``, stored in ``learn.declared``, where
-            ``declared_arguments`` looks.
-    """
-    learn.declared = {argument.name: argument for argument in arguments}
-    kinds = dict.fromkeys(BY_POSITION, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    parameters = [
-        inspect.Parameter(
-            x.name,
-            kinds.get(x.name, inspect.Parameter.KEYWORD_ONLY),
-            default=x.default,
-            annotation=x.type,
-        )
-        for x in sorted(arguments, key=lambda x: (*BY_POSITION, x.name).index(x.name))
-    ]
-    others = inspect.Parameter("part_kwargs", inspect.Parameter.VAR_KEYWORD)
-    returns = learn.__annotations__.get("return", inspect.Signature.empty)
-    learn.__signature__ = inspect.Signature(
-        [*parameters, others], return_annotation=returns
-    )
-    learn.__doc__ = (
-        f"{inspect.getdoc(learn) or ''}\n\n{describe_arguments(learn)}\n"
-        "    part_kwargs: arguments of the network, and of whatever else is built\n\n"
-        "Raises:\n"
-        "    UserError: for a mistake of the caller, before anything is written;\n"
-        "        during training, DivergedError, WriteError or WorkerDied, see\n"
-        "        ``common/base/errors.py``"
-    )
-    return learn

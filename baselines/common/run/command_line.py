@@ -170,7 +170,7 @@ def resumed_arguments(words) -> Arguments:
             f"cannot resume {folder} here: it was started from Python, where its "
             f"environment is made; call learn(..., resume={folder!r}) there"
         )
-    shared = declared_arguments(arg.shared_arguments)
+    shared = arg.SHARED_ARGUMENTS
     trust = shared["trust"].validate(words.get("trust", False))
     code = foreign_code(stored, (), config["log_formats"])
     check_trust(folder, code, trust)
@@ -219,7 +219,7 @@ def print_help(words) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         add_help=False,
     )
-    shared = declared_arguments(arg.shared_arguments)
+    shared = arg.SHARED_ARGUMENTS
     shared = {k: x for k, x in shared.items() if k not in NOT_FLAGS}
     general = {**RUN_ARGUMENTS, **BASIC, **shared}
     defaults = {}

@@ -1,6 +1,7 @@
 """Evaluates models in episodes of separate environments, without learning from them."""
 
 import os
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -37,7 +38,13 @@ def play_steps(model, env, deterministic=False):
         yield actions, dones, infos
 
 
-def evaluate(model, env, episodes, deterministic=False, actions=None) -> list:
+def evaluate(
+    model: Any,
+    env: Any,
+    episodes: int,
+    deterministic: bool = False,
+    actions: list | None = None,
+) -> list:
     """Returns the results (see ``result_of``) of episodes, in the order they ended.
 
     Environments play equally many episodes, or some of them one more, so that short

@@ -1,9 +1,10 @@
 """Rebuilds trained models and their environments from what their files say."""
 
 import contextlib
+import os
 import pathlib
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from baselines.common.arguments.arguments import MISSING
 from baselines.common.arguments.discovery import (
@@ -21,10 +22,13 @@ from baselines.common.saving.config import check_trust, foreign_code, read_confi
 from baselines.common.saving.models import find_model, read_model
 from baselines.common.vec_env.vec_env import VecEnv
 
+if TYPE_CHECKING:  # as it imports Keras
+    from baselines.common.networks.model import Model
+
 SPACES = "observation_space", "action_space"
 
 
-def load(path, trust=False, **given):
+def load(path: str | os.PathLike, trust: bool = False, **given) -> "Model":
     """Returns a trained model, ready for ``predict`` and ``step``.
 
     Args:

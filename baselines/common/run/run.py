@@ -3,6 +3,8 @@
 import os
 import signal
 import time
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
 import gymnasium as gym
 import numpy as np
@@ -44,6 +46,7 @@ from baselines.common.saving.progress import check_may_restart
 from baselines.common.updates.update import move_towards
 from baselines.common.vec_env.vec_env import VecEnv, is_resumable
 
+M = TypeVar("M")
 NOT_RESUMABLE = (
     "a run in these environments cannot be resumed: their VecEnv or a wrapper has no "
     "get_state(), or is Gymnasium's NormalizeObservation or NormalizeReward, or their "
@@ -80,7 +83,7 @@ class Run:
         reached_score: whether it does so because of ``stop_at``.
     """
 
-    def __init__(self, learn, arguments, env):
+    def __init__(self, learn: Any, arguments: Any, env: Any):
         self.learn = learn
         self.name = name = learn.__module__.rpartition(".")[2]
         self.arguments = given = arguments
@@ -115,7 +118,7 @@ class Run:
         self.stop = self.reached_score = self.has_row = self.has_loaded = False
         self.signals = StopSignals()
 
-    def make_model(self, kind, *arguments, **keywords):
+    def make_model(self, kind: Callable[..., M], *arguments, **keywords) -> M:
         """Returns a model for the run's environment, such as a ``Policy``.
 
         Args:
@@ -126,7 +129,7 @@ class Run:
         names = dict(seed=self.seed, algorithm=self.learn.__module__)
         return kind(*spaces, *arguments, **keywords, **names)
 
-    def load(self, model, target=None) -> None:
+    def load(self, model: Any, target: Any = None) -> None:
         """Loads the saved model of ``load_path``, if there is one.
 
         Args:
@@ -144,7 +147,7 @@ class Run:
             check_separate(model, target)
             move_towards(target.variables, model.variables, 1)
 
-    def start(self, nsteps, model, **parts):
+    def start(self, nsteps: int, model: Any, **parts) -> "Run":
         """Restores the run that is resumed, or opens the log of a new one.
 
         Args:
@@ -314,7 +317,7 @@ class Run:
         """The folder of the run's checkpoints, '' if it writes none."""
         return self.checkpoints.folder if self.checkpoint_interval else ""
 
-    def updates(self):
+    def updates(self) -> Iterator[tuple[int, int]]:
         """Yields ``nupdates``, from 1, and ``num_timesteps`` of each update to make.
 
         An update ends, with its row and checkpoint, when the next one is requested.
@@ -330,7 +333,7 @@ class Run:
             yield nupdates, self.num_timesteps
             self.end_update()
 
-    def due(self, every, after=0) -> int:
+    def due(self, every: int, after: int = 0) -> int:
         """Returns how many times something is due in this update.
 
         Args:
@@ -359,13 +362,13 @@ class Run:
         """Whether no other update fits into ``total_timesteps``."""
         return self.num_timesteps == self.num_updates * self.batch_size
 
-    def add_episodes(self, results) -> None:
+    def add_episodes(self, results: list) -> None:
         """Adds the results (``info["episode"]``) of episodes that ended."""
         self.new_episodes += results
         if mpi.size == 1:  # With more, end_update() adds those of all ranks.
             self.episodes.extend(results)
 
-    def episodes_due(self, print_freq) -> bool:
+    def episodes_due(self, print_freq: int) -> bool:
         """Whether an update has a row: the last, and one every ``print_freq`` episodes.
 
         With several ranks, this is about the previous update, as their episodes are
@@ -374,12 +377,12 @@ class Run:
         before, now = self.episodes.previous, self.episodes.count
         return count_due(before, now, print_freq) > 0 or (self.is_last and now > 0)
 
-    def row_due(self, log_interval) -> bool:
+    def row_due(self, log_interval: int) -> bool:
         """Whether an update has a row: first, last, and every ``log_interval``-th."""
         nupdates = self.num_timesteps // self.batch_size
         return nupdates == 1 or nupdates % log_interval == 0 or self.is_last
 
-    def log(self, metrics, **columns) -> None:
+    def log(self, metrics: dict, **columns) -> None:
         """Makes the row of this update, which is written when the update ends.
 
         It also gets ``total_timesteps``, ``time_elapsed``, ``fps`` (agent steps per

@@ -3,7 +3,7 @@
 import itertools
 import math
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import keras
@@ -26,7 +26,9 @@ class Step(NamedTuple):
     variables: list  # what is trained
 
 
-def make_update(*steps, variables=(), after=None, scan=False):
+def make_update(
+    *steps, variables: Sequence = (), after: Callable | None = None, scan: bool = False
+) -> Callable:
     """Returns ``update(learning_rate, batch, *more) -> metrics``, one compiled call.
 
     It makes the steps in order, each with the weights that the previous one left, and
@@ -227,7 +229,7 @@ def assign(variables, vector) -> None:
         variable.assign(value)
 
 
-def move_towards(targets, sources, fraction) -> None:
+def move_towards(targets: list, sources: list, fraction: float) -> None:
     """Moves variables by a fraction of their distance to others (Polyak averaging).
 
     target += fraction (source - target); 1 makes them equal. Lillicrap et al. 2016

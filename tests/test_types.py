@@ -1,0 +1,105 @@
+"""Type checkers accept what README and docs show, and find mistakes in calls."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from test_readme import FILES, SCRIPTS
+
+from baselines.common.arguments.declaration import declared_arguments
+from baselines.common.arguments.types import PartArguments
+from baselines.common.networks import networks, values
+
+pytestmark = pytest.mark.slow
+ROOT = Path(__file__).parent.parent
+RIGHT = """
+import gymnasium as gym
+
+from baselines import her, load, ppo1, ppo2, rainbow
+from baselines.a2c import learn
+from baselines.gail import gail
+
+env = gym.make("CartPole-v1")
+model = learn(env, "mlp", lr=lambda progress: 1e-3, num_hidden=8, precision="auto")
+ppo2.learn(env=env, network="lstm", nlstm=4, load_path="model.safetensors").save("m")
+ppo1.learn(env, "mlp", optim_epochs=4)
+rainbow.learn(env, "mlp", atoms=21, n_step=3)
+her.learn(env, "mlp", replay_k=8)
+gail.learn(env, "mlp", expert_path="expert.npz")
+actions, state = load("folder").predict([0.0, 0.0, 0.0, 0.0], deterministic=True)
+actions, values, states, neglogps = model.step([[0.0, 0.0, 0.0, 0.0]])
+"""
+WRONG = """
+import gymnasium as gym
+
+from baselines import load, rainbow
+from baselines.a2c import learn
+
+env = gym.make("CartPole-v1")
+learn(env, "mlp", total_timestep=100)
+learn(env, "mlp", nsteps="five")
+learn(network="mlp")
+learn(env)
+learn("CartPole-v1", "mlp")
+learn(env, "mlp", num_hidden="8")
+learn(env, "mlp", checkpoint_interval="often")
+learn(env, "mlp", value_network="seperate")
+learn(env, "mlp").predict([0.0], determinstic=True)
+rainbow.learn(env, "mlp", doubleq=True)
+load("folder").steps([0.0])
+"""
+ERROR = r": error: | - error: "  # of mypy, of pyright
+LINES = [n for n, line in enumerate(WRONG.splitlines(), 1) if n > 7]  # all the calls
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with the files that readers make, and scripts."""
+    folder = tmp_path_factory.mktemp("checked")
+    scripts = {f"script_{i}.py": code for i, code in enumerate(SCRIPTS)}
+    for name, code in {**FILES, **scripts, "r.py": RIGHT, "w.py": WRONG}.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(code)
+    return folder
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "mypy --explicit-package-bases --follow-imports=silent "
+        "--disable-error-code=import-untyped .",  # Keras has no types.
+        f"basedpyright --pythonpath {sys.executable} .",
+    ],
+    ids=["mypy", "pyright"],
+)
+def test_checkers_accept_what_the_docs_show_and_find_mistakes_in_calls(command, folder):
+    pytest.importorskip(command.split()[0])
+    settings = {"typeCheckingMode": "standard", "extraPaths": [str(ROOT)]}
+    settings["useLibraryCodeForTypes"] = False  # It would guess Keras' types wrong.
+    (folder / "pyrightconfig.json").write_text(json.dumps(settings))
+    result = subprocess.run(
+        [sys.executable, "-m", *command.split()],
+        cwd=folder,
+        env=os.environ | {"MYPYPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    errors = [x.split(":") for x in result.stdout.splitlines() if re.search(ERROR, x)]
+    found = {(Path(file.strip()).name, int(line)) for file, line, *_ in errors}
+    assert found == {("w.py", line) for line in LINES}, result.stdout
+
+
+def test_type_checkers_know_the_arguments_of_networks_and_values():
+    functions = [
+        fn
+        for module in (networks, values)
+        for fn in vars(module).values()
+        if getattr(fn, "__module__", "") == module.__name__ and callable(fn)
+    ]
+    functions = [fn for fn in functions if not isinstance(fn, type)]
+    names = {name for fn in functions for name in declared_arguments(fn)}
+    assert names == PartArguments.__annotations__.keys()
