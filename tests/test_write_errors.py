@@ -37,7 +37,7 @@ def test_log_that_cannot_be_written_ends_a_run_that_can_be_resumed(
 
     run.main(f"{A2C}whole".split())
     capsys.readouterr()
-    with after_updates(block), pytest.raises(SystemExit, match="1"):
+    with after_updates(block), pytest.raises(SystemExit, match="^1$"):
         run.main(f"{A2C}log".split())
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("error: cannot write ") and "No space left" in line
