@@ -246,12 +246,6 @@ def test_average_policy_follows_with_decay_alpha():
         np.testing.assert_allclose(average, expected, atol=1e-6)
 
 
-def test_a_run_too_short_to_replay_is_warned_of(capsys):
-    with logger.scoped_configure(None, ["stdout"]):
-        train(replay_start=81, total_timesteps=87)
-    assert "nothing will be replayed" in capsys.readouterr().out
-
-
 def test_what_cannot_be_done_is_refused():
     for wrong in dict(buffer_size=7), dict(lr="linear:1e-3", lrschedule="middle_drop"):
         with pytest.raises(UserValueError):

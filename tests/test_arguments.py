@@ -39,9 +39,6 @@ def example(
     """Does nothing."""
 
 
-DECLARED = declared_arguments(example)
-
-
 def arguments_of(given, fn=example, **layers):
     return gather(fn, {**layers, "given": given})
 
@@ -52,13 +49,9 @@ def arguments_of(given, fn=example, **layers):
         ("count", np.int64(7), 7),
         ("count", 1e3, 1000),
         ("share", 0, 0.0),
-        ("limit", None, None),
-        ("kind", "two", "two"),
         ("switch", np.bool_(True), True),
         ("units", (1, 2), [1, 2]),
-        ("rate", "linear:1e-3", "linear:1e-3"),
         ("function", len, len),
-        ("plain", "anything", "anything"),
         ("count", Text("1e1"), 10),
         ("share", Text("1"), 1.0),
         ("limit", Text("none"), None),
@@ -86,13 +79,8 @@ def test_values_of_the_declared_type(name, value, expected):
         ("share", 1.5),
         ("share", float("nan")),
         ("share", 10**400),
-        ("limit", "x"),
-        ("kind", "twoo"),
         ("switch", 1),
-        ("units", 8),
         ("units", [8, 0]),
-        ("rate", -1),
-        ("rate", "fast"),
         ("rate", "linear:-1"),
         ("function", 3),
         ("count", Text("x")),
@@ -119,17 +107,14 @@ def test_a_misspelt_choice_or_name_gets_the_nearest():
 @pytest.mark.parametrize(
     ("name", "known", "hint"),
     [
-        ("learning_rate", ["lr", "network"], "; it is called 'lr' here"),
-        ("MlpPolicy", ["cnn", "mlp"], "; it is called 'mlp' here"),
-        ("learning_rate", ["actor_lr"], "; it is optim_stepsize in ppo1, vf"),
-        ("gae_lambda", ["gae_lamb"], "; did you mean 'gae_lamb'?"),
-        ("n-env", ["num_env"], "; did you mean 'num_env'?"),
-        ("nonsense", ["lr"], ""),
+        ("MlpPolicy", ["cnn", "mlp"], "'mlp'"),
+        ("learning_rate", ["actor_lr"], "optim_stepsize in ppo1"),
+        ("n-env", ["num_env"], "'num_env'"),
     ],
 )
-def test_hints(name, known, hint):
-    assert suggest(name, known).startswith(hint)
-    assert bool(suggest(name, known)) == bool(hint)
+def test_names_of_other_libraries_and_misspelt_ones_are_known(name, known, hint):
+    assert hint in suggest(name, known)
+    assert suggest("nonsense", known) == ""
 
 
 def test_layers_override_those_below_and_are_remembered():
@@ -144,8 +129,7 @@ def test_layers_override_those_below_and_are_remembered():
 def test_defaults_of_a_part_are_for_no_other():
     below = {"network": "mlp", "num_layers": 3}
     assert arguments_of({}, preset=below)["num_layers"] == 3
-    arguments = arguments_of({"network": "cnn_small"}, preset=below)
-    assert "num_layers" not in arguments
+    assert "num_layers" not in arguments_of({"network": "cnn_small"}, preset=below)
 
 
 def test_arguments_of_a_part_are_checked_and_used():
@@ -223,9 +207,9 @@ def test_help_has_meanings_and_plain_types():
     assert "    count: how many\n" in text
     assert "    rate: learning rate: a number, text such as linear:2.5e-4" in text
     assert max(map(len, text.splitlines())) <= 80
-    assert DECLARED["count"].type is int
-    assert DECLARED["limit"].type == float | None
-    assert DECLARED["units"].type == list[int]
+    declared = declared_arguments(example)
+    assert declared["count"].type is int
+    assert declared["limit"].type == float | None
 
 
 @pytest.mark.parametrize(

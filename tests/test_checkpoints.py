@@ -29,8 +29,7 @@ def small_segments(empty_folder, monkeypatch):
 class Numbers:
     """A part whose state is a nest."""
 
-    def __init__(self, size=3):
-        self.value = np.zeros(size)
+    value = np.zeros(3)
 
     def get_state(self):
         return {"value": self.value, "more": ["text", 1, None, {"x": np.int64(5)}]}
@@ -44,15 +43,15 @@ class Numbers:
 class Trained:
     """A run whose memory has room for 30 rows, of three to four segments."""
 
-    def __init__(self, size=3, seed=0, **description):
+    def __init__(self, seed=0):
         observations = spaces.Box(-np.inf, np.inf, (2,))
         self.memory = replay_buffer.ReplayBuffer(
             observations, spaces.Discrete(9), 60, NUM_ENVS, n_step=3, seed=seed
         )
         self.memory.start(np.zeros((NUM_ENVS, 2)))
-        self.numbers = Numbers(size)
+        self.numbers = Numbers()
         parts = {"numbers": self.numbers, "memory": self.memory}
-        self.checkpoints = Checkpoints(str(FOLDER), {"alg": "x"} | description, parts)
+        self.checkpoints = Checkpoints(str(FOLDER), {"alg": "x"}, parts)
 
     def train(self, until):
         """Adds rows up to a count, which depend on nothing but their number."""
@@ -169,32 +168,17 @@ def test_only_files_of_checkpoints_are_removed():
     assert sorted(os.listdir(FOLDER)) == sorted([*names, *own, *memory])
 
 
-def test_checkpoint_of_another_run_is_refused_in_one_line():
-    Trained().train(5).save()
-    with pytest.raises(UserValueError, match="its alg is x, this run's is y"):
-        Trained(alg="y").restore()
-    with pytest.raises(
-        UserValueError, match=r"numbers .*\(3,\) float64, expected \(4,"
-    ):
-        Trained(size=4).restore()
-    with pytest.raises(UserValueError, match="5 agent steps are done, more than the 4"):
-        Trained().checkpoints.restore("log", 4)
-
-
 @pytest.mark.parametrize(
-    ("state", "words"),
+    "state",
     [
-        ({"a": np.zeros(2)}, "state lacks b"),
-        ({"a": np.zeros(2), "b": [0], "c": 1}, "state has c"),
-        (
-            {"a": np.zeros(3), "b": [0]},
-            r"state\['a'\] is \(3,\) float64, expected \(2,\)",
-        ),
-        ({"a": np.zeros(2, int), "b": [0]}, "is .*int64, expected .*float64"),
-        ({"a": np.zeros(2), "b": [0, 0]}, "is a list of 2, expected a list of 1"),
-        (None, "state is NoneType, expected dict"),
+        {"a": np.zeros(2)},
+        {"a": np.zeros(2), "b": [0], "c": 1},
+        {"a": np.zeros(3), "b": [0]},
+        {"a": np.zeros(2, int), "b": [0]},
+        {"a": np.zeros(2), "b": [0, 0]},
+        None,
     ],
 )
-def test_state_of_another_structure(state, words):
-    with pytest.raises(ValueError, match=words):
+def test_state_of_another_structure_is_refused(state):
+    with pytest.raises(ValueError, match="^state"):
         check_like(state, {"a": np.ones(2), "b": [5]}, "state")

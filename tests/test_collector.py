@@ -11,7 +11,6 @@ from toy_envs import CounterEnv
 from baselines.common.base.errors import UserTypeError, UserValueError
 from baselines.common.data.collector import Collector
 from baselines.common.data.memory import make_memory
-from baselines.common.data.prioritized_replay import PrioritizedReplayBuffer
 from baselines.common.networks.actor_critic import ActorCritic
 from baselines.common.networks.distributions import Deterministic, SquashedGaussian
 from baselines.common.vec_env import DummyVecEnv, VecNormalize
@@ -108,14 +107,6 @@ def test_random_actions_come_first_and_can_be_resumed():
     again = np.concatenate([first, play(other, 4)])
     np.testing.assert_array_equal(again, actions)
     assert other.last_metrics == {"loss": 1.5}
-
-
-def test_priorities_choose_the_memory():
-    env = DummyVecEnv([CounterEnv])
-    memory = make_memory(run_in(env), 10, True, alpha=0.5, n_step=2, gamma=0.9)
-    assert isinstance(memory, PrioritizedReplayBuffer)
-    assert (memory.n_step, memory.alpha, memory.beta_iters) == (2, 0.5, 1000)
-    assert make_memory(run_in(env), 10, True, beta_iters=7).beta_iters == 7
 
 
 def test_rewards_in_a_memory_have_one_unit():

@@ -12,7 +12,6 @@ from toy_envs import BOX, GOOD, Broken, CounterEnv, FailingEnv
 from baselines.common.base.errors import MissingDependency, UserError, UserValueError
 from baselines.common.envs import as_vec_env, make_env
 from baselines.common.vec_env import SubprocVecEnv, WorkerError
-from baselines.common.vec_env.vec_env import is_resumable
 
 IMAGE = spaces.Box(0, 255, (8, 8, 1), np.uint8)
 PAIR = spaces.Dict(a=spaces.Discrete(3), b=BOX)
@@ -104,17 +103,3 @@ def test_packages_and_versions_that_are_missing_are_named(monkeypatch):
     make_env("CartPole-v1")
     with pytest.raises(MissingDependency, match=r"pip install -e '.*\[play\]' first"):
         make_env("CartPole-v1", env_kwargs={"render_mode": "rgb_array"})
-
-
-def test_a_legacy_random_generator_is_trained_in_but_not_saved():
-    class LegacyEnv(CounterEnv):
-        """Draws from the generator that NumPy had before 1.17, as older ones do."""
-
-        def reset(self, *, seed=None, options=None):
-            self.np_random = np.random.RandomState(seed)
-            return super().reset()
-
-    with as_vec_env(LegacyEnv()) as env:
-        env.reset()
-        assert env.step([0])[1] == 1
-        assert not is_resumable(env)

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from conftest import skipped_if_refused, slow
 from gymnasium import spaces
+from test_on_policy import cartpoles
 
 from baselines import dqn, logger, trpo
 from baselines.common.arguments.declaration import declared_arguments
@@ -170,19 +171,13 @@ def test_cartpole_is_balanced_for_195_steps(alg, learn, small):
     mean = train_to(
         250,
         learn,
-        lambda: make_cartpoles(num_env, seed=0),
+        lambda: cartpoles(num_env),
         episodes=10,
         network="mlp",
         total_timesteps=30_000,
         **those_of(learn, lr=5e-3, value_network="copy", train_freq=4) | defaults,
     )
     assert mean >= 195
-
-
-def make_cartpoles(num_env, seed):
-    return DummyVecEnv(
-        [lambda i=i: make_env("CartPole-v1", seed=seed + i) for i in range(num_env)]
-    )
 
 
 def best_mean_return(learn, env, **settings):
@@ -244,7 +239,7 @@ def test_systems_of_rainbow_reach_195_on_cartpole(system):
     """Each by itself; dqn without them and rainbow are among the algorithms above."""
     best = best_mean_return(
         dqn.learn,
-        make_cartpoles(8, seed=0),
+        cartpoles(8),
         activation="relu",
         num_layers=1,
         num_hidden=256,

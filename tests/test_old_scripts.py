@@ -5,7 +5,6 @@ import random
 import re
 from pathlib import Path
 
-import gymnasium as gym
 import keras
 import numpy as np
 import pytest
@@ -20,39 +19,6 @@ from baselines.common.envs.atari_wrappers import make_atari
 
 PAGE = Path(__file__).parent.parent / "docs" / "from_openai_baselines.md"
 TABLE = re.findall(r"^\| `(baselines[\w.]*)` \| (.*) \|$", PAGE.read_text(), re.M)
-
-
-@pytest.mark.long
-@pytest.mark.filterwarnings("ignore:.*CartPole-v0", "ignore:.*render")
-def test_cartpole_scripts(empty_folder):
-    """As OpenAI Baselines' train_cartpole and enjoy_cartpole, but for few steps."""
-
-    def callback(lcl, _glb):
-        return lcl["t"] > 100 and sum(lcl["episode_rewards"][-101:-1]) / 100 >= 199
-
-    env = gym.make("CartPole-v0")
-    act = deepq.learn(
-        env,
-        network="mlp",
-        lr=1e-3,
-        total_timesteps=300,
-        learning_starts=200,
-        buffer_size=50000,
-        exploration_fraction=0.1,
-        exploration_final_eps=0.02,
-        print_freq=10,
-        callback=callback,
-    )
-    act.save("cartpole_model.pkl")
-    env = gym.make("CartPole-v0")
-    act = deepq.learn(
-        env, network="mlp", total_timesteps=0, load_path="cartpole_model.pkl"
-    )
-    (obs, _), done = env.reset(), False
-    while not done:
-        env.render()
-        obs, rew, terminated, truncated, _ = env.step(act(obs[None])[0])
-        done = terminated or truncated
 
 
 @pytest.mark.long

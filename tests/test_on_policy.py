@@ -19,6 +19,8 @@ from baselines.common.envs import make_env
 from baselines.common.networks.policies import Policy
 from baselines.common.vec_env import DummyVecEnv
 
+ONE_BATCH = dict(nminibatches=1)
+
 
 @pytest.fixture(autouse=True)
 def log_folder(tmp_path):
@@ -33,16 +35,9 @@ def cartpoles(num_env=2, seed=0):
 
 
 def test_first_minibatch_of_ppo2_has_ratio_1(log_folder):
-    ppo2.learn(
-        env=cartpoles(),
-        network="mlp",
-        normalize_observations=True,
-        nsteps=50,
-        nminibatches=1,
-        noptepochs=1,
-        total_timesteps=500,
-        log_interval=1,
-    )
+    settings = dict(nsteps=50, nminibatches=1, noptepochs=1, total_timesteps=500)
+    settings |= dict(normalize_observations=True, log_interval=1)
+    ppo2.learn(cartpoles(), "mlp", **settings)
     rows = read_rows(log_folder)
     assert len(rows) == 5
     for row in rows:
@@ -67,43 +62,21 @@ def test_what_cannot_be_done_is_refused(learn, settings, words):
 
 
 def test_ppo1_is_ppo2_by_other_names(log_folder):
+    same = dict(adam_epsilon=1e-4, gamma=0.9, lam=0.8, value_network="copy", seed=0)
+    # 39 steps are rounded up to 20 of each environment.
+    of_ppo1 = dict(timesteps_per_actorbatch=39, optim_batchsize=10, optim_epochs=3)
+    of_ppo1 |= dict(clip_param=0.3, entcoeff=0.01, optim_stepsize=1e-2)
+    of_ppo1 |= dict(schedule="linear")
+    of_ppo2 = dict(nsteps=20, nminibatches=4, noptepochs=3, log_interval=1)
+    of_ppo2 |= dict(cliprange="linear:0.3", ent_coef=0.01, lr="linear:1e-2")
+    of_ppo2 |= dict(max_grad_norm=None, vf_coef=2.0, clip_values=False)
     found = []
-    for learn, settings in (
-        (
-            ppo1.learn,
-            dict(
-                timesteps_per_actorbatch=39,  # rounded up to 20 steps of each
-                clip_param=0.3,
-                entcoeff=0.01,
-                optim_epochs=3,
-                optim_stepsize=1e-2,
-                optim_batchsize=10,
-                schedule="linear",
-            ),
-        ),
-        (
-            ppo2.learn,
-            dict(
-                nsteps=20,
-                cliprange="linear:0.3",
-                ent_coef=0.01,
-                noptepochs=3,
-                lr="linear:1e-2",
-                nminibatches=4,
-                max_grad_norm=None,
-                vf_coef=2.0,
-                clip_values=False,
-                log_interval=1,
-            ),
-        ),
-    ):
-        same = dict(adam_epsilon=1e-4, gamma=0.9, lam=0.8, value_network="copy")
-        with logger.scoped_configure(str(log_folder / learn.__module__), ["csv"]):
-            model = learn(
-                cartpoles(), "mlp", seed=0, total_timesteps=200, **same, **settings
-            )
+    for learn, settings in (ppo1.learn, of_ppo1), (ppo2.learn, of_ppo2):
+        folder = log_folder / learn.__module__
+        with logger.scoped_configure(str(folder), ["csv"]):
+            model = learn(cartpoles(), "mlp", total_timesteps=200, **same, **settings)
         weights = [variable.numpy().tobytes() for variable in model.variables]
-        found.append((weights, read_rows(log_folder / learn.__module__)))
+        found.append((weights, read_rows(folder)))
     assert found[0] == found[1] and len(found[0][1]) == 5
 
 
@@ -127,22 +100,15 @@ def test_training_sees_what_acting_saw():
 def local_names(learn, **settings):
     """The variables of learn() after an update of 3 steps with rewards 1, 2 and 3."""
     names = {}
-    learn(
-        CounterEnv(),
-        "mlp",
-        seed=0,
-        gamma=0.5,
-        total_timesteps=3,
-        callback=lambda now, _: names.update(now),
-        **settings,
-    )
+    settings |= dict(callback=lambda now, _: names.update(now))
+    learn(CounterEnv(), "mlp", seed=0, gamma=0.5, total_timesteps=3, **settings)
     return names
 
 
 @pytest.mark.parametrize(
     ("learn", "settings"),
     [
-        (ppo2.learn, dict(nsteps=3, nminibatches=1)),
+        (ppo2.learn, dict(nsteps=3) | ONE_BATCH),
         (trpo.learn, dict(timesteps_per_batch=3)),
     ],
     ids=["ppo2", "trpo"],
@@ -165,36 +131,30 @@ def test_gamma_is_that_of_the_returns(learn):
 
 
 @pytest.mark.parametrize(
-    ("learn", "schedules", "expected"),
+    ("learn", "settings", "expected"),
     [
-        (ppo2.learn, ["lr", "cliprange"], [0, 0.25, 0.5, 0.75]),
-        (acer.learn, ["lr"], [0, 0.25, 0.5, 0.75]),
-        (a2c.learn, ["lr"], [3 / 16, 7 / 16, 11 / 16, 15 / 16]),
-        (acktr.learn, ["lr"], [3 / 16, 7 / 16, 11 / 16, 15 / 16]),
+        (ppo2.learn, ONE_BATCH, [0, 0.25, 0.5, 0.75]),
+        (acer.learn, {}, [0, 0.25, 0.5, 0.75]),
+        (a2c.learn, {}, [3 / 16, 7 / 16, 11 / 16, 15 / 16]),
+        (acktr.learn, {}, [3 / 16, 7 / 16, 11 / 16, 15 / 16]),
     ],
     ids=["ppo2", "acer", "a2c", "acktr"],
 )
-def test_schedules_follow_training(learn, schedules, expected):
-    asked, rates = {name: [] for name in schedules}, []
+def test_schedules_follow_training(learn, settings, expected):
+    asked, rates = {}, []
 
     def falling(name):
+        asked[name] = []
         return lambda done: asked[name].append(done) or 0.1 * (1 - done)
 
     def callback(names, _):
         if learn is not acktr.learn:  # whose optimiser is not Keras'
             rates.append(float(names["optimizer"].learning_rate))
 
-    settings = dict(nminibatches=1) if learn is ppo2.learn else {}
-    settings |= {name: falling(name) for name in schedules}
-    learn(
-        CounterEnv(),
-        "mlp",
-        seed=0,
-        nsteps=4,
-        total_timesteps=16,
-        callback=callback,
-        **settings,
-    )
+    names = ["lr", "cliprange"] if learn is ppo2.learn else ["lr"]
+    settings = settings | {name: falling(name) for name in names}
+    settings |= dict(nsteps=4, total_timesteps=16, callback=callback)
+    learn(CounterEnv(), "mlp", seed=0, **settings)
     # Before, values are asked for to check them, and for a warning.
     assert all(values[-4:] == expected for values in asked.values())
     if learn is not acktr.learn:
@@ -220,12 +180,10 @@ def test_auxiliary_loss_of_the_docs_in_a_copied_a2c(log_folder, monkeypatch, tmp
     monkeypatch.syspath_prepend(tmp_path)
     learn = importlib.import_module("with_head").learn
 
-    def train(folder, total_timesteps, **settings):
+    def train(folder, steps, **settings):
+        settings |= dict(seed=0, checkpoint_interval=50, total_timesteps=steps)
         with logger.scoped_configure(str(tmp_path / folder), ["csv"]):
-            arguments = dict(seed=0, checkpoint_interval=50, **settings)
-            return learn(
-                cartpoles(), "mlp", total_timesteps=total_timesteps, **arguments
-            ).get_state()["variables"]
+            return learn(cartpoles(), "mlp", **settings).get_state()["variables"]
 
     first, whole = train("first", 0), train("whole", 200)
     with killed_after(12):
@@ -237,15 +195,8 @@ def test_auxiliary_loss_of_the_docs_in_a_copied_a2c(log_folder, monkeypatch, tmp
         np.testing.assert_array_equal(resumed[name], value)
 
 
-@pytest.mark.parametrize(
-    ("learn", "settings"),
-    [
-        (a2c.learn, dict(nsteps=3)),
-        (ppo2.learn, dict(nsteps=3, nminibatches=1)),
-        (acer.learn, dict(nsteps=3)),
-    ],
-    ids=["a2c", "ppo2", "acer"],
-)
-def test_norm_of_the_gradient_is_limited(learn, settings):
-    optimizer = local_names(learn, max_grad_norm=0.75, **settings)["optimizer"]
-    assert optimizer.global_clipnorm == 0.75
+@pytest.mark.parametrize("learn", [a2c.learn, ppo2.learn, acer.learn])
+def test_norm_of_the_gradient_is_limited(learn):
+    settings = ONE_BATCH if learn is ppo2.learn else {}
+    names = local_names(learn, max_grad_norm=0.75, nsteps=3, **settings)
+    assert names["optimizer"].global_clipnorm == 0.75

@@ -13,7 +13,6 @@ from gymnasium import spaces
 from baselines import evaluate, logger, run
 from baselines.a2c import learn
 from baselines.common import backend
-from baselines.common.arguments import types as arg
 from baselines.common.backend import precision
 from baselines.common.backend.precision import choose_precision, computing_in
 from baselines.common.base import machine
@@ -22,7 +21,6 @@ from baselines.common.data.runners import Batch
 from baselines.common.networks.layers import dense
 from baselines.common.networks.model import build_network
 from baselines.common.networks.policies import Policy
-from baselines.common.run.algorithm import algorithm
 
 IMAGE = spaces.Box(0, 255, (36, 36, 1), np.uint8)
 
@@ -66,10 +64,6 @@ def test_auto_asks_the_processor(tmp_path, monkeypatch, flags, expected):
         (tmp_path / "cpuinfo").write_text(f"model name : Chip\n{flags}\n")
     found = machine.cpu_has_bfloat16(tmp_path / "cpuinfo")
     assert found is expected
-    instructions = sorted(
-        {"avx512_bf16", "amx_bf16", "bf16"} & set((flags or "").split())
-    )
-    assert machine.processor(tmp_path / "cpuinfo").split()[1:] == instructions
     monkeypatch.setattr(machine, "cpu_has_bfloat16", lambda: found)
     monkeypatch.setattr(backend, "gpu_has_bfloat16", lambda: None)
     monkeypatch.setenv("TF_ENABLE_ONEDNN_OPTS", "0")
@@ -83,15 +77,9 @@ def test_auto_asks_the_processor(tmp_path, monkeypatch, flags, expected):
 
 def test_run_in_auto_is_not_resumed_in_another_precision(tmp_path, monkeypatch):
     def train(**changes):
+        settings = dict(precision="auto", checkpoint_interval=10, **changes)
         with logger.scoped_configure(str(tmp_path), ["csv"]):
-            learn(
-                env=gym.make("CartPole-v1"),
-                network="mlp",
-                seed=0,
-                precision="auto",
-                checkpoint_interval=10,
-                **changes,
-            )
+            learn(gym.make("CartPole-v1"), "mlp", seed=0, **settings)
 
     monkeypatch.setattr(precision, "has_bfloat16", lambda: True)
     train(total_timesteps=10)
@@ -119,40 +107,16 @@ def test_model_is_evaluated_in_its_own_precision_or_another(
     assert features.dtype == (chosen or "bfloat16")
 
 
-def test_all_networks_of_an_algorithm_have_the_precision():
-    types = []
-
-    @algorithm()
-    def learn(
-        run,
-        *,
-        env: arg.Env,
-        network: arg.Network,
-        critic_network: arg.Network = "mlp",
-        seed: arg.Seed = None,
-        total_timesteps: arg.Timesteps = 0,
-    ):
-        types.extend(x().compute_dtype for x in (network, critic_network))
-        return network
-
-    learn(env=gym.make("CartPole-v1"), network="mlp", precision="bfloat16")
-    assert types == ["bfloat16", "bfloat16"]
-
-
 on_x86 = pytest.mark.skipif(
     platform.machine() not in ("x86_64", "AMD64"), reason="oneDNN is set on x86 only"
 )
 
 
-def printed(code, **variables):
-    """Returns what code prints in a process with these environment variables."""
-    kept = {k: v for k, v in os.environ.items() if k != "TF_ENABLE_ONEDNN_OPTS"}
-    command = [sys.executable, "-c", code]
-    return subprocess.check_output(command, env=kept | variables, text=True)
-
-
 @on_x86
 def test_onednn_is_on_unless_the_user_turns_it_off():
     code = "import os, baselines; print(os.environ['TF_ENABLE_ONEDNN_OPTS'])"
-    assert printed(code) == "1\n"
-    assert printed(code, TF_ENABLE_ONEDNN_OPTS="0") == "0\n"
+    kept = {k: v for k, v in os.environ.items() if k != "TF_ENABLE_ONEDNN_OPTS"}
+    for given, expected in ({}, "1\n"), ({"TF_ENABLE_ONEDNN_OPTS": "0"}, "0\n"):
+        command = [sys.executable, "-c", code]
+        found = subprocess.check_output(command, env=kept | given, text=True)
+        assert found == expected

@@ -6,7 +6,6 @@ A process can have one emulator at a time, so what is compared is run in turn.
 import copy
 import gzip
 import os
-import sys
 from contextlib import closing
 
 import cv2
@@ -15,8 +14,7 @@ import numpy as np
 import pytest
 from toy_envs import ActionLog, ToyGame
 
-from baselines import run
-from baselines.common.base.errors import UserValueError
+from baselines.common.base.errors import UserError, UserValueError
 from baselines.common.envs import make_env, make_vec_env
 from baselines.common.vec_env import SubprocVecEnv
 
@@ -140,26 +138,16 @@ def test_stack_of_wrappers_has_the_order_of_openai_baselines():
         assert env.observation_space.shape == (84, 84, 4)
 
 
-def play(venv, actions):
-    """Everything that a VecEnv returns for fixed actions [T, N]."""
-    trace = [venv.step(row) for row in actions]
-    return [np.concatenate([np.ravel(part) for part in row[:3]]) for row in trace]
-
-
-def some_actions(steps, num_env):
-    return np.random.default_rng(0).integers(126, size=(steps, num_env))
-
-
 def test_every_environment_has_its_own_worker_and_seed(monkeypatch):
     monkeypatch.setattr("baselines.common.base.mpi.available_cores", lambda: 1)
-    actions = np.repeat(some_actions(60, 1), 3, axis=1)
+    actions = np.random.default_rng(0).integers(126, size=60)
 
     def screens(num_env, seed):
         with make_vec_env(AIRSTRIKER, num_env=num_env, seed=seed) as venv:
             assert isinstance(venv, SubprocVecEnv)
             assert len(set(venv.worker_pids) - {os.getpid()}) == num_env
             venv.reset()
-            return np.array([venv.step(row[:num_env])[0] for row in actions])
+            return np.array([venv.step([x] * num_env)[0] for x in actions])
 
     three = screens(3, seed=5)
     # Only which actions are late differs.
@@ -167,48 +155,17 @@ def test_every_environment_has_its_own_worker_and_seed(monkeypatch):
     np.testing.assert_array_equal(screens(1, seed=7)[:, 0], three[:, 2])
 
 
-def test_environment_state_in_another_process():
-    actions = some_actions(600, num_env=2)
-    with (
-        make_vec_env(AIRSTRIKER, num_env=2, seed=1) as first,
-        make_vec_env(AIRSTRIKER, num_env=2, seed=99) as second,
-    ):
-        assert first.resumable
-        first.reset()
-        before = play(first, actions[:500])
-        assert sum(row[-2:].sum() for row in before) >= 2, "no game was over"
-        second.set_state(first.get_state())
-        expected = play(first, actions[500:])
-        np.testing.assert_array_equal(play(second, actions[500:]), expected)
-
-
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("env_id", "gamestate", "words"),
     [
-        (["--gamestate=level1"], ["no state 'level1'", "did you mean 'Level1'"]),
-        (["--gamestate=x", "--env=CartPole-v1"], ["retro", "classic_control", "'x'"]),
-        (["--env=SonicTheHedgehog-Genesis-v0"], ["ROM", "stable_retro.import"]),
-        (["--play"], ["no display", "set DISPLAY (over"]),
+        (AIRSTRIKER, "level1", "did you mean 'Level1'"),
+        ("CartPole-v1", "Level1", "retro"),
+        ("SonicTheHedgehog-Genesis-v0", None, "ROM"),
     ],
-    ids=lambda value: " ".join(value),
 )
-def test_mistake_gives_one_line_and_no_files(
-    capfd, monkeypatch, tmp_path, arguments, words
-):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("OPENAI_LOGDIR", "log")
-    monkeypatch.delenv("DISPLAY", raising=False)
-    monkeypatch.setattr(sys, "platform", "linux")
-    with pytest.raises(SystemExit) as stop:
-        valid = ["--alg=a2c", f"--env={AIRSTRIKER}", "--num_env=2"]
-        names = tuple(word.partition("=")[0] + "=" for word in arguments)
-        run.main([*(x for x in valid if not x.startswith(names)), *arguments])
-    out, err = capfd.readouterr()
-    assert stop.value.code == 2
-    assert out == "" and err.startswith("error: ") and err.count("\n") == 1
-    for word in words:
-        assert word in err
-    assert not os.listdir()
+def test_game_or_state_that_is_not_there_is_named(env_id, gamestate, words):
+    with pytest.raises(UserError, match=words):
+        make_vec_env(env_id, gamestate=gamestate)
 
 
 @pytest.fixture

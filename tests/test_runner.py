@@ -1,37 +1,13 @@
 """Rollouts of an environment whose numbers show which step they belong to."""
 
-import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium import spaces
 from toy_envs import CounterEnv
 
 from baselines.common.data.returns import n_step
 from baselines.common.data.runners import Batch, Runner
 from baselines.common.networks.policies import Policy
 from baselines.common.vec_env import DummyVecEnv
-
-
-class Counting(gym.Env):
-    """obs = t, reward = 10 t for the step from t; ends after ``length`` steps."""
-
-    observation_space = spaces.Box(0, 100, (1,), np.float32)
-    action_space = spaces.Discrete(2)
-
-    def __init__(self, length, truncates):
-        self.length, self.truncates = length, truncates
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.t = 0
-        return np.zeros(1, np.float32), {}
-
-    def step(self, action):
-        reward = 10.0 * self.t
-        self.t += 1
-        ended = self.t == self.length
-        obs = np.full(1, self.t, np.float32)
-        return obs, reward, ended and not self.truncates, ended and self.truncates, {}
 
 
 class ValueIsHundredPlusObservation:
@@ -54,8 +30,8 @@ class ValueIsHundredPlusObservation:
 
 @pytest.fixture
 def runner():
-    env_fns = [lambda: Counting(100, False)]
-    env_fns += [lambda: Counting(3, False), lambda: Counting(3, True)]
+    env_fns = [CounterEnv, lambda: CounterEnv(terminate_after=3)]
+    env_fns.append(lambda: CounterEnv(truncate_after=3))
     return Runner(DummyVecEnv(env_fns), ValueIsHundredPlusObservation(), nsteps=4)
 
 
@@ -63,7 +39,7 @@ def test_rollout_is_aligned(runner):
     rollout = runner.run()
     obs = np.array([[0, 0, 0], [1, 1, 1], [2, 2, 2], [3, 0, 0]])
     np.testing.assert_array_equal(np.asarray(rollout.obs)[..., 0], obs)
-    np.testing.assert_array_equal(rollout.rewards, 10 * obs)
+    np.testing.assert_array_equal(rollout.rewards, obs + 1)
     np.testing.assert_array_equal(rollout.values, 100 + obs)
     np.testing.assert_array_equal(rollout.neglogps, -obs)
     np.testing.assert_array_equal(rollout.actions, [[0] * 3, [1] * 3, [0] * 3, [1] * 3])
@@ -96,9 +72,9 @@ def test_model_gets_masks_of_first_steps(runner):
 def test_returns_of_a_rollout(runner):
     rollout = runner.run()
     returns = n_step(rollout.rewards, rollout.dones, rollout.next_values, gamma=1.0)
-    # Rewards 0, 10, 20, 30 and then the value 104; rewards 0, 10, 20 and an end,
-    # or the value 103 in its place; then a first step and the value 101.
-    expected = [[164, 30, 133], [164, 30, 133], [154, 20, 123], [134, 101, 101]]
+    # Rewards 1, 2, 3, 4 and then the value 104; rewards 1, 2, 3 and an end, or the
+    # value 103 in its place; then a first step and the value 101.
+    expected = [[114, 6, 109], [113, 5, 108], [111, 3, 106], [108, 102, 102]]
     np.testing.assert_array_equal(returns, expected)
 
 

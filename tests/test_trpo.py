@@ -159,63 +159,37 @@ def test_steps_stay_in_the_trust_region(log_folder, network):
     assert all(float(row["surrogate_gain"]) > 0 for row in rows)
 
 
-class Counted:
-    """Rewards that are the number of the rollout, beginning with an offset."""
+class Constant:
+    """Rewards that are all the same."""
 
-    made = []
+    variables = ()
+    begun = 0
 
-    def __init__(self, policy, offset):
-        self.count, self.begun = offset, 0
-        self.made.append(self)
+    def __init__(self, size):
+        self.size = size
 
     def begin(self):
-        self.begun += 1
+        Constant.begun += 1
 
     def __call__(self, rollout):
-        self.count += 1
-        return np.full_like(rollout.rewards, self.count), {"counted": self.count}
-
-    def get_state(self):
-        return {"count": self.count}
-
-    def set_state(self, state):
-        self.count = state["count"]
+        return np.full_like(rollout.rewards, self.size), {"paid": self.size}
 
 
-def counted(run, policy, /, offset: Annotated[int, "what is added"] = 0):
-    """Rewards that count rollouts."""
-    return Counted(policy, offset)
+def constant(run, policy, /, size: Annotated[float, "of each reward"] = 0.0):
+    return Constant(size)
 
 
-def test_rewards_are_a_part(log_folder):
-    def train(**settings):
-        with logger.scoped_configure(str(log_folder), ["csv"]):
-            trpo.learn(
-                env=cartpoles(),
-                network="mlp",
-                reward=counted,
-                offset=10,
-                timesteps_per_batch=64,
-                checkpoint_interval=64,
-                gamma=0.0,  # so that returns are rewards
-                vf_stepsize=0.0,
-                seed=0,
-                **settings,
-            )
-        rows = read_rows(log_folder)
-        return [(float(x["counted"]), float(x["value_loss"])) for x in rows]
-
-    (first, loss), (second, _) = train(total_timesteps=128)
-    assert (first, second) == (11, 12)
-    assert loss == pytest.approx(11**2, rel=0.2)  # values are near 0 at first
-    assert Counted.made[-1].begun == 1
-    rows = train(total_timesteps=192, resume=str(log_folder))
-    assert [count for count, _ in rows] == [11, 12, 13]
-    assert Counted.made[-1].begun == 0
-    trpo.learn(env=cartpoles(), network="mlp", reward=counted, total_timesteps=0)
-    assert Counted.made[-1].begun == 0
-    scores = [float(row["eprewmean"]) for row in read_rows(log_folder)]
-    assert scores[-1] > 13  # of CartPole
+def test_rewards_are_a_part_and_scores_are_those_of_the_environment(log_folder):
+    settings = dict(reward=constant, size=11.0, timesteps_per_batch=64, seed=0)
+    settings |= dict(gamma=0.0, vf_stepsize=0.0)  # so that returns are rewards
+    trpo.learn(cartpoles(), "mlp", total_timesteps=0, **settings)
+    assert Constant.begun == 0
+    trpo.learn(cartpoles(), "mlp", total_timesteps=128, **settings)
+    assert Constant.begun == 1
+    *_, row = read_rows(log_folder)
+    assert float(row["paid"]) == 11 and float(row["eprewmean"]) > 13  # of CartPole
+    # Values stay near 0.
+    assert float(row["value_loss"]) == pytest.approx(11**2, rel=0.2)
 
 
 def test_value_loss_trains_no_part_of_the_policy():

@@ -1,7 +1,5 @@
 """Several losses in one compiled call, target networks, second derivatives."""
 
-import functools
-
 import keras
 import numpy as np
 import pytest
@@ -74,32 +72,6 @@ def test_moved_all_the_way_variables_are_equal():
     target, source = variable(0.1, 0.2), variable(1 / 3, 1e8)
     move_towards([target], [source], 1)
     np.testing.assert_array_equal(target, source)
-
-
-def test_two_steps_may_share_an_optimiser():
-    x = variable(0.0)
-
-    def loss(data):
-        return ops.sum(ops.square(x - data)) / 2, {}
-
-    optimizer = sgd()
-    step = Step(loss, optimizer, [x])
-    make_update(step, step, variables=[x])(None, np.float32([8]))
-    assert float(x[0]) == 6
-    assert int(optimizer.iterations) == 2
-
-
-def test_partial_function_is_a_loss_and_causes_no_warning(caplog):
-    """td3 has losses of this kind."""
-    x = variable(0.0)
-
-    def loss(scale, data):
-        loss = scale * ops.sum(ops.square(x - data)) / 2
-        return loss, {"loss": loss}
-
-    update = make_update(Step(functools.partial(loss, 0.5), sgd(), [x]), variables=[x])
-    assert float(update(None, np.float32([8]))["loss"]) == 16
-    assert not caplog.records
 
 
 def test_metrics_that_are_not_finite_are_refused():

@@ -131,8 +131,6 @@ def test_gymnasium_vector_env_equals_dummy():
         assert_same_results(results, dummy.step(row))
         limits += [infos[i]["TimeLimit.truncated"] for i in np.flatnonzero(dones)]
     assert {True, False} == set(limits)
-    venv.close()
-    venv.close()
 
 
 @pytest.mark.parametrize("vec_env", [DummyVecEnv, SubprocVecEnv])
