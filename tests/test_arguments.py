@@ -121,7 +121,6 @@ def test_a_misspelt_choice_or_name_gets_the_nearest():
     [
         ("learning_rate", ["lr", "network"], "; it is called 'lr' here"),
         ("MlpPolicy", ["cnn", "mlp"], "; it is called 'mlp' here"),
-        ("learning_rate", ["actor_lr"], "; it is optim_stepsize in ppo1, vf"),
         ("gae_lambda", ["gae_lamb"], "; did you mean 'gae_lamb'?"),
         ("n-env", ["num_env"], "; did you mean 'num_env'?"),
         ("nonsense", ["lr"], ""),
