@@ -212,7 +212,7 @@ def test_environment_that_cannot_be_drawn_is_not_filmed(empty_folder, capsys):
     with logger.scoped_configure("log", [WATCHER]):
         env = run.make_eval_env(read_arguments(words.split()))
     assert not isinstance(env, VecFilm)
-    line = "warning: evaluations are not filmed: environment 'CounterByName-v0' cannot"
+    line = "warning: evaluations are not filmed: TypeError: CounterEnv"
     assert line in capsys.readouterr().err
 
 

@@ -36,9 +36,9 @@ def make_retro(env_id, state=None, max_episode_steps=10_000, **env_kwargs) -> gy
         env_kwargs: for ``stable_retro.make``, such as ``render_mode`` or ``scenario``.
 
     Raises:
-        UserValueError: if there is no such game or state, or this process runs an
-            emulator already.
+        UserValueError: if there is no such game or state.
         UserFileError: if the game's ROM is missing.
+        RuntimeError: if this process runs an emulator already.
     """
     spec = find_spec(env_id) if isinstance(env_id, str) else env_id
     if "game" not in spec.kwargs:
@@ -63,11 +63,6 @@ def make_retro(env_id, state=None, max_episode_steps=10_000, **env_kwargs) -> gy
             "Airstriker-Genesis-v0 only; import yours with "
             "python -m stable_retro.import FOLDER"
         ) from None
-    except RuntimeError as error:
-        raise UserValueError(
-            f"{spec.id} cannot be made (stable-retro can run one emulator per process; "
-            f"make_vec_env starts one process for each): {error}"
-        ) from error
     env = StochasticFrameSkip(env, n=4, stickprob=0.25)
     if max_episode_steps is not None:
         env = gym.wrappers.TimeLimit(env, max_episode_steps)
