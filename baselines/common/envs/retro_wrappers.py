@@ -15,7 +15,6 @@ from baselines.common.envs.atari_wrappers import (
     ClipRewardEnv,
     FrameStack,
     WarpFrame,
-    refuse_scaling,
 )
 from baselines.common.envs.registry import find_spec
 
@@ -69,16 +68,14 @@ def make_retro(env_id, state=None, max_episode_steps=10_000, **env_kwargs) -> gy
     return env
 
 
-def wrap_deepmind_retro(env, frame_stack=False, scale=False) -> gym.Env:
+def wrap_deepmind_retro(env, frame_stack=False) -> gym.Env:
     """Returns ``env`` with observations uint8 [84, 84, 1] and clipped rewards.
 
     Args:
         env: an environment from ``make_retro``.
         frame_stack: whether to stack the last 4 frames here, [84, 84, 4]; not to
             be combined with a VecFrameStack.
-        scale: has to be false, see ``refuse_scaling``.
     """
-    refuse_scaling("wrap_deepmind_retro", scale)
     env = ClipRewardEnv(WarpFrame(env))
     if frame_stack:
         env = FrameStack(env, 4)
