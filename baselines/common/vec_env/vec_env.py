@@ -2,16 +2,10 @@
 
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
 
 import numpy as np
 
-from baselines.common.base.errors import (
-    DivergedError,
-    UserTypeError,
-    UserValueError,
-    shown,
-)
+from baselines.common.base.errors import DivergedError, UserTypeError, UserValueError
 
 
 class VecEnv(ABC):
@@ -100,12 +94,6 @@ class VecEnvWrapper(VecEnv):
     keeps_observations = False  # whether it never changes the inner observations
 
     def __init__(self, venv, observation_space=None, action_space=None):
-        if not hasattr(venv, "num_envs"):
-            raise UserTypeError(
-                f"{type(self).__name__} has to be around a VecEnv, received "
-                f"{type(venv).__name__}; one environment becomes a VecEnv by "
-                "DummyVecEnv([lambda: env])"
-            )
         self.venv = venv
         observation_space = observation_space or venv.observation_space
         action_space = action_space or venv.action_space
@@ -134,25 +122,6 @@ class VecEnvWrapper(VecEnv):
         if name.startswith("_") or name == "venv":
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
         return getattr(self.venv, name)
-
-
-def check_env_fns(env_fns, name) -> list:
-    """Returns the functions that make the environments of a VecEnv, as a list.
-
-    Args:
-        env_fns: an iterable of functions.
-        name: of the class of the VecEnv.
-
-    Raises:
-        UserTypeError: if it is anything else, or empty.
-    """
-    listed = list(env_fns) if isinstance(env_fns, Iterable) else []
-    if not (listed and all(map(callable, listed))):
-        raise UserTypeError(
-            f"{name} needs a list of functions that each make an environment, such as "
-            f"[lambda: gymnasium.make('CartPole-v1')], received {shown(env_fns)}"
-        )
-    return listed
 
 
 def is_resumable(env) -> bool:

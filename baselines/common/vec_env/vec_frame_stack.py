@@ -3,7 +3,6 @@
 import numpy as np
 from gymnasium import spaces
 
-from baselines.common.base.errors import UserTypeError
 from baselines.common.vec_env.vec_env import VecEnvWrapper
 
 
@@ -15,18 +14,10 @@ class VecFrameStack(VecEnvWrapper):
     Args:
         venv: a VecEnv whose observations are a Box.
         nstack: how many frames.
-
-    Raises:
-        UserTypeError: for other observations.
     """
 
     def __init__(self, venv, nstack):
         space = venv.observation_space
-        if not (isinstance(space, spaces.Box) and space.shape):
-            raise UserTypeError(
-                "VecFrameStack needs observations in a Box with at least one axis, "
-                f"received {space}"
-            )
         low = np.concatenate([space.low] * nstack, axis=-1)
         high = np.concatenate([space.high] * nstack, axis=-1)
         super().__init__(venv, spaces.Box(low, high, dtype=space.dtype))
