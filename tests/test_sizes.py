@@ -30,7 +30,7 @@ def memory(monkeypatch):
     ("words", "message"),
     [
         ("--alg=a2c --nsteps=1e12", "a rollout of 1,000,000,000,000 steps needs"),
-        ("--alg=ppo2 --nsteps=1e8", "24 GB left; give a smaller rollout"),
+        ("--alg=ppo2 --nsteps=1e8", "24.0 GB left; give a smaller rollout"),
         ("--alg=trpo --timesteps_per_batch=1e12", "a rollout of 500,000,000,000"),
         ("--alg=dqn --buffer_size=1e12", "give a smaller buffer_size"),
         ("--alg=a2c --nsteps=1e18", "nsteps"),

@@ -116,22 +116,13 @@ def check_save_path(path, folder=None) -> None:
 
 def check_unused(folder) -> None:
     """Raises UserFileError if there are files of an earlier run in a folder."""
-    folder = os.path.expanduser(folder)
-    files = [os.path.relpath(path, folder) for path in find_run_files(folder, MARKS)]
-    if not files:
-        return
-    path = os.path.join(folder, "config.json")
-    resume = ""  # It may be another program's.
-    if is_config(path):
-        call = shlex.quote(f"--resume={folder}")
-        if read_json(path).get("command") is None:  # It was started from Python.
-            call = f"learn(..., resume={folder!r})"
-        resume = f"continue it with {call}, "
-    raise UserFileError(
-        f"{folder} has a run already ({', '.join(files[:2])}): {resume}replace it with "
-        "--overwrite (in Python, learn(overwrite=True), before anything is logged), or "
-        "give another folder"
-    )
+    if files := find_run_files(folder, MARKS):
+        raise UserFileError(
+            f"{folder} has a run already ({os.path.basename(files[0])}): continue it, "
+            f"{shlex.quote(f'--resume={folder}')}, replace it, --overwrite, or give "
+            f"another folder (in Python, learn(..., resume={folder!r}), or overwrite="
+            "True before anything is logged)"
+        )
 
 
 def check_no_run(folder) -> None:
