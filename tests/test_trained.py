@@ -289,7 +289,7 @@ def test_play_writes_a_video(trained, tmp_path, capsys, name):
 
 def test_video_has_the_first_and_the_last_state_of_an_episode():
     class Frames(list):
-        add = list.append
+        append_data = list.append
 
     env = TerminalFrame(CounterEnv(terminate_after=2))
     venv = play.FilmedVecEnv(DummyVecEnv([lambda: env]), video=Frames())

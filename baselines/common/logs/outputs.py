@@ -8,7 +8,6 @@ to receive histograms and videos, ``write_histogram(name, values, step)`` and
 
 import contextlib
 import csv
-import importlib.util
 import io
 import itertools
 import json
@@ -19,14 +18,12 @@ from pathlib import Path
 import numpy as np
 
 from baselines.common.base.errors import (
-    MissingDependency,
     UserFileError,
     UserValueError,
     first_line,
-    install_command,
     suggest,
 )
-from baselines.common.base.lazy import import_module
+from baselines.common.base.lazy import import_extra, import_module
 from baselines.common.saving.files import (
     flush,
     open_text,
@@ -290,12 +287,8 @@ def find_output(name):
         UserValueError: if there is no format of that name.
         MissingDependency: if its package is not installed.
     """
-    package = PACKAGES.get(name)
-    if package is not None and importlib.util.find_spec(package) is None:
-        raise MissingDependency(
-            f"the log format {name} needs {package}, which is not installed: "
-            f"{install_command(name)}"
-        )
+    if name in PACKAGES:
+        import_extra(PACKAGES[name], name)
     if name in OUTPUTS:
         return OUTPUTS[name]
     module, colon, attribute = name.partition(":")

@@ -4,7 +4,7 @@ import math
 import os
 
 from baselines.common.saving.files import writing
-from baselines.common.saving.video import Video, check_packages, shrink
+from baselines.common.saving.video import check_packages, enlarge, open_video, shrink
 from baselines.common.vec_env.vec_env import VecEnvWrapper, tile_images
 
 FRAMES_PER_SECOND = 30
@@ -65,8 +65,8 @@ class VecVideoRecorder(VecEnvWrapper):
             self.path = os.path.join(self.directory, f"video{self.num_steps:08}.mp4")
             self.frames_left = self.video_length
         with writing(self.path):
-            self.video = self.video or Video(self.path, FRAMES_PER_SECOND)
-            self.video.add(frame)
+            self.video = self.video or open_video(self.path, FRAMES_PER_SECOND)
+            self.video.append_data(enlarge(frame))
         self.frames_left -= 1
         if self.frames_left == 0:
             self._end_video()
