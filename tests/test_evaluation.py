@@ -280,7 +280,7 @@ def test_files_of_evaluations_begin_once_a_run_may(tmp_path, make_eval_env):
         return file.read_text()
 
     first = train(total_timesteps=20)
-    with pytest.raises(UserFileError, match="continue it with"):
+    with pytest.raises(UserFileError, match="has a run already"):
         train(total_timesteps=20)
     assert train(total_timesteps=30, resume=folder).startswith(first)
     train(total_timesteps=20, overwrite=True)

@@ -184,26 +184,17 @@ def test_finding_goals_leaves_the_file_of_a_worker(tmp_path):
         assert (tmp_path / "0.monitor.csv").read_text() == written
 
 
-class Priced(BitFlips):
-    """Bits whose rewards are those of another function."""
-
-    def __init__(self, function):
-        super().__init__()
-        self.compute_reward = function
-
-
 @pytest.mark.parametrize(
     "make_env",
     [
         CounterEnv,
-        lambda: Priced(lambda a, b, _: -1.0),
         lambda: gym.wrappers.NormalizeObservation(
             gym.wrappers.FlattenObservation(BitFlips())
         ),
     ],
 )
 def test_environments_without_goals_are_refused(make_env):
-    """Or whose rewards cannot be computed, or whose goals wrappers may change."""
+    """Or whose goals wrappers may change."""
     env = DummyVecEnv([lambda: gym.wrappers.FlattenObservation(make_env())])
     with pytest.raises(UserError):
         find_goals(env)

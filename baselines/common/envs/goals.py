@@ -40,7 +40,7 @@ def find_goals(venv) -> Goals:
     Raises:
         UserTypeError: if the environments have no goals.
         UserValueError: if a wrapper may change observations, or a VecEnv wrapper
-            rewards, or several goals do not have as many rewards.
+            rewards.
     """
     while isinstance(venv, VecEnvWrapper):
         if isinstance(venv, VecNormalize) or not venv.keeps_observations:
@@ -77,9 +77,8 @@ def find_goals(venv) -> Goals:
         rewards = env.compute_reward(achieved, desired, {})
         for change in reward_functions:
             rewards = change(rewards)
-        return np.asarray(rewards, np.float32)
+        return np.asarray(rewards, np.float32).reshape(len(desired))
 
-    check_vectorised(compute_reward, gym.spaces.flatdim(goal_space))
     return Goals(*(find_part(space, key) for key in KEYS), compute_reward)
 
 
@@ -102,15 +101,3 @@ def find_part(space, key) -> slice:
     names = list(sizes)
     start = sum(sizes[name] for name in names[: names.index(key)])
     return slice(start, start + sizes[key])
-
-
-def check_vectorised(compute_reward, size) -> None:
-    """Raises UserValueError unless two goals [2, size] have two rewards."""
-    goals = np.zeros((2, size))
-    shape = compute_reward(goals, goals).shape
-    if shape != (2,):
-        raise UserValueError(
-            "compute_reward(achieved_goal, desired_goal, info) of the environment has "
-            "to return a reward for each goal along the first axis: expected shape "
-            f"(2,) for two goals, received {shape}"
-        )
