@@ -10,7 +10,7 @@ from toy_envs import BitFlips, CounterEnv
 from baselines import ddpg, logger, run, sac, td3
 from baselines.bench import Monitor
 from baselines.common.base.errors import UserError, UserValueError
-from baselines.common.data.episodes import EpisodeResults, ResultCollector, result_of
+from baselines.common.data.episodes import EpisodeResults, result_of, results_of
 from baselines.common.data.hindsight_replay import HindsightReplayBuffer
 from baselines.common.envs import make_vec_env
 from baselines.common.envs.goals import Goals, find_goals
@@ -229,7 +229,7 @@ def test_rate_of_successes():
         info(is_success="perhaps"),
         {"is_success": False},  # in the middle of an episode
     ]
-    episodes.extend(ResultCollector().collect([True] * 4 + [False], infos))
+    episodes.extend(results_of(infos))
     other = EpisodeResults()
     episodes.previous = 3  # With several ranks, rows are of the update before.
     other.set_state(episodes.get_state())

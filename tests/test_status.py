@@ -10,7 +10,7 @@ import pytest
 from baselines import logger
 from baselines.common.base.amounts import duration
 from baselines.common.base.timing import Clock, timed
-from baselines.common.data.episodes import EpisodeResults, ResultCollector
+from baselines.common.data.episodes import EpisodeResults
 from baselines.common.run import status
 from baselines.common.run.status import Status
 
@@ -94,22 +94,3 @@ def test_live_line_on_a_terminal(monkeypatch):
             seen += data
     assert "a2c CartPole-v1 250/500 50%" in seen.decode()
     assert "| a | 1 |" in seen.decode().replace("\r", "\n").splitlines()
-
-
-def test_episodes_without_results_are_warned_of_once(capsys):
-    collector, infos = ResultCollector(), [{}, {}]
-    with logger.scoped_configure(None, ["stdout"]):
-        for _ in range(19):
-            assert collector.collect([True, True], infos) == []
-        assert "warning" not in capsys.readouterr().out
-        for _ in range(40):
-            collector.collect([True, True], infos)
-        assert capsys.readouterr().out.count("put a Monitor around each") == 1
-        # Lives of a game end without a result, but the game does not.
-        of_game, result = ResultCollector(), {"r": 1.0, "l": 2}
-        for _ in range(19):
-            of_game.collect([True, True], infos)
-        assert of_game.collect([True, False], [{"episode": result}, {}]) == [result]
-        for _ in range(40):
-            of_game.collect([True, True], infos)
-        assert capsys.readouterr().out == ""
