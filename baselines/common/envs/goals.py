@@ -8,7 +8,7 @@ import numpy as np
 
 from baselines.bench.monitor import Monitor
 from baselines.common.base.errors import UserTypeError, UserValueError
-from baselines.common.vec_env.vec_env import VecEnvWrapper
+from baselines.common.vec_env.vec_env import venvs_of
 from baselines.common.vec_env.vec_normalize import VecNormalize
 
 KEYS = "achieved_goal", "desired_goal"
@@ -42,13 +42,13 @@ def find_goals(venv) -> Goals:
         UserValueError: if a wrapper may change observations, or a VecEnv wrapper
             rewards.
     """
-    while isinstance(venv, VecEnvWrapper):
-        if isinstance(venv, VecNormalize) or not venv.keeps_observations:
+    *wrappers, venv = venvs_of(venv)
+    for wrapper in wrappers:
+        if isinstance(wrapper, VecNormalize) or not wrapper.keeps_observations:
             raise UserValueError(
                 "replay_k needs rewards and observations as they are, without a "
-                f"{type(venv).__name__}"
+                f"{type(wrapper).__name__}"
             )
-        venv = venv.venv
     if not hasattr(venv, "local_env"):
         raise UserTypeError(f"{NEEDED}; received a {type(venv).__name__}")
     with Monitor.without_files():  # if it is reset, to seed it

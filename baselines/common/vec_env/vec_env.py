@@ -124,14 +124,19 @@ class VecEnvWrapper(VecEnv):
         return getattr(self.venv, name)
 
 
+def venvs_of(env):
+    """Yields a VecEnv and those that it wraps, outermost first."""
+    while isinstance(env, VecEnvWrapper):
+        yield env
+        env = env.venv
+    yield env
+
+
 def is_resumable(env) -> bool:
     """Whether a VecEnv, ours or one with the same interface, can return its state."""
-    while True:
-        if getattr(env, "get_state", None) is None:
-            return False
-        if not isinstance(env, VecEnvWrapper):
-            return getattr(env, "resumable", True)
-        env = env.venv
+    venvs = list(venvs_of(env))
+    have_states = all(getattr(venv, "get_state", None) for venv in venvs)
+    return have_states and getattr(venvs[-1], "resumable", True)
 
 
 def check_equal_spaces(spaces) -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 from gymnasium import spaces
 
-from baselines.common.vec_env.vec_env import VecEnvWrapper
+from baselines.common.vec_env.vec_env import VecEnvWrapper, venvs_of
 
 
 class VecFrameStack(VecEnvWrapper):
@@ -52,12 +52,11 @@ def count_stacked(env) -> int:
 
     1 if there is no VecFrameStack, or a wrapper above it may change its observations.
     """
-    while isinstance(env, VecEnvWrapper):
-        if isinstance(env, VecFrameStack):
-            return env.nstack
-        if not env.keeps_observations:
-            return 1
-        env = env.venv
+    for venv in venvs_of(env):
+        if isinstance(venv, VecFrameStack):
+            return venv.nstack
+        if not getattr(venv, "keeps_observations", False):
+            break
     return 1
 
 
