@@ -16,7 +16,8 @@ from baselines import logger, run
 from baselines.a2c import learn
 from baselines.common.base import mpi
 from baselines.common.base.errors import UserError
-from baselines.common.run.loading import find_env, rendered
+from baselines.common.envs.make import rendered
+from baselines.common.run.loading import find_env
 from baselines.common.saving import config
 from baselines.common.saving.checkpoints import list_manifests
 from baselines.common.saving.tensors import load_tensors
