@@ -17,12 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from baselines.common.base.errors import (
-    UserFileError,
-    UserValueError,
-    first_line,
-    suggest,
-)
+from baselines.common.base.errors import UserFileError, UserValueError, suggest
 from baselines.common.base.lazy import import_extra, import_module
 from baselines.common.saving.files import (
     flush,
@@ -215,9 +210,6 @@ class WandbOutput:
 
     A resumed run keeps the id of the run that it continues. What that run logged after
     its checkpoint stays there, and is logged a second time.
-
-    Raises:
-        UserValueError: if there is no account to log to.
     """
 
     def __init__(self, folder, state=None):
@@ -225,21 +217,15 @@ class WandbOutput:
         import wandb
 
         config = Path(folder, "config.json")
-        try:
-            self.run = wandb.init(
-                dir=folder,
-                config=json.loads(config.read_text()) if config.is_file() else {},
-                id=state,
-                resume=None if state is None else "allow",
-                # The caller may have a run of their own.
-                reinit="create_new",
-                settings=wandb.Settings(console="off"),
-            )
-        except wandb.Error as error:
-            raise UserValueError(
-                f"cannot log to Weights & Biases: {first_line(error)} "
-                "(WANDB_MODE=offline logs to the folder alone)"
-            ) from None
+        self.run = wandb.init(
+            dir=folder,
+            config=json.loads(config.read_text()) if config.is_file() else {},
+            id=state,
+            resume=None if state is None else "allow",
+            # The caller may have a run of their own.
+            reinit="create_new",
+            settings=wandb.Settings(console="off"),
+        )
         self.wandb = wandb
         self.run.define_metric("*", step_metric="total_timesteps")
 

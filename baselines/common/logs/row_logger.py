@@ -82,14 +82,9 @@ class Logger:
                 another process is writing to the folder.
         """
         self.lock()
-        if self.claimed or not self.has_files:
-            return
-        try:
+        if self.has_files and not self.claimed:
             (remove_run_files if overwrite else check_unused)(self.folder)
-        except BaseException:
-            self.unlock()
-            raise
-        self.claimed = True
+            self.claimed = True
 
     def continue_run(self):
         """Locks the folder of a run that is resumed against others until ``end_run``.

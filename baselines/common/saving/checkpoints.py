@@ -211,12 +211,9 @@ class Checkpoints:
 def check_ranks(folder, ranks) -> None:
     """Raises UserValueError if a run had a different number of MPI ranks."""
     if ranks != mpi.size:
-        start = (
-            f"start it with mpiexec -n {ranks}" if ranks > 1 else "leave out mpiexec"
-        )
         raise UserValueError(
             f"cannot resume {folder}: it was trained by {ranks} MPI rank(s), this is a "
-            f"run of {mpi.size}; {start}"
+            f"run of {mpi.size}"
         )
 
 

@@ -3,7 +3,6 @@
 import fcntl
 import os
 import shlex
-from fnmatch import fnmatch
 from glob import escape, glob
 
 from baselines.common.base.errors import UserError, UserFileError, UserValueError
@@ -103,14 +102,11 @@ def check_save_path(path, folder=None) -> None:
 
     Args:
         path: the path.
-        folder: the log folder, whose other files it must not replace; None for no log.
+        folder: the log folder, which must not be at or below it; None for no log.
     """
     place = os.path.abspath(os.path.expanduser(path))
     if os.path.isdir(place) or f"{folder}/".startswith(f"{place}/"):
         raise UserValueError(f"--save_path has to name a file; {place} is a folder")
-    name = os.path.relpath(place, folder) if folder else ""
-    if any(fnmatch(name, pattern) for pattern in ("config.json", *LOG_FILES)):
-        raise UserValueError(f"--save_path is {path}, a file of the log")
     check_writable(*os.path.split(place))
 
 

@@ -161,19 +161,13 @@ def check_equal_spaces(spaces) -> None:
             )
 
 
-def check_actions(actions, num_envs) -> np.ndarray:
-    """Returns actions as an array.
+def check_actions(actions) -> np.ndarray:
+    """Returns actions [N, *shape] as an array.
 
     Raises:
-        UserValueError: unless each environment has one.
         DivergedError: if one is NaN, which an environment would be blamed for.
     """
     actions = np.asarray(actions)
-    if len(actions) != num_envs:
-        raise UserValueError(
-            f"expected an action for each of {num_envs} environments, received "
-            f"{len(actions)}"
-        )
     if actions.dtype.kind == "f" and np.isnan(actions).any():
         raise DivergedError(
             "an action is NaN: if a model chose it, training has diverged, and a "
