@@ -6,7 +6,7 @@ from typing import Annotated
 from baselines.common.arguments import cli
 from baselines.common.arguments import types as arg
 from baselines.common.envs.spaces import check_spaces
-from baselines.common.run.evaluation import check_results, evaluate, summary
+from baselines.common.run.evaluation import evaluate, summary
 from baselines.common.run.loading import find_env, load
 
 
@@ -26,7 +26,6 @@ def evaluate_run(
     trust: arg.Trust = False,
 ):
     """Plays full episodes with a trained model and prints their raw scores."""
-    check_results(episodes, "episodes")
     trained_env = find_env(path, env, trust)
     model = load(path, trust, seed=seed, precision=precision)
     with trained_env.make(min(num_env, episodes), seed) as vec_env:

@@ -17,7 +17,7 @@ from baselines.common.envs.spaces import check_spaces
 from baselines.common.run.evaluation import play_steps
 from baselines.common.run.loading import find_env, load
 from baselines.common.saving.files import check_writable
-from baselines.common.saving.video import Video, check_video
+from baselines.common.saving.video import check_video, enlarge, open_video
 from baselines.common.vec_env.vec_env import VecEnvWrapper
 
 
@@ -52,7 +52,7 @@ def play_run(
         if video is None:
             play(model, vec_env, episodes, deterministic)
         else:
-            with Video(video, trained_env.steps_per_second) as file:
+            with open_video(video, trained_env.steps_per_second) as file:
                 play(model, FilmedVecEnv(vec_env, file), episodes or 1, deterministic)
             print(f"wrote {video}")
 
@@ -94,20 +94,20 @@ def play(model, env, episodes=None, deterministic=False) -> None:
 
 
 class FilmedVecEnv(VecEnvWrapper):
-    """Adds a frame to a ``Video`` before each action and at the end of each episode."""
+    """Adds a frame to a video before each action and at the end of each episode."""
 
     def __init__(self, venv, video):
         super().__init__(venv)
         self.video = video
 
     def step_async(self, actions):
-        self.video.add(self.venv.render())
+        self.video.append_data(enlarge(self.venv.render()))
         self.venv.step_async(actions)
 
     def step_wait(self):
         *results, infos = self.venv.step_wait()
         if "terminal_frame" in infos[0]:
-            self.video.add(infos[0]["terminal_frame"])
+            self.video.append_data(enlarge(infos[0]["terminal_frame"]))
         return *results, infos
 
 

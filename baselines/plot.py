@@ -15,7 +15,7 @@ from baselines.common.arguments import types as arg
 from baselines.common.base.errors import UserValueError, suggest
 from baselines.common.base.lazy import import_extra
 from baselines.common.base.tables import read_table
-from baselines.common.saving.files import check_output_file, writing
+from baselines.common.saving.files import check_writable, writing
 from baselines.common.views.curves import X_UNITS, find_curves
 from baselines.common.views.drawing import draw_curves
 
@@ -77,10 +77,9 @@ def plot(
         UserValueError: for an unknown column, suffix, x or band, or for a damaged file.
         MissingDependency: if matplotlib or pandas is not installed.
     """
-    output = os.path.expanduser(output)
-    suffix = os.path.splitext(output)[1]
-    check_choice("suffix", suffix, SUFFIXES)
-    check_output_file(output)
+    output = os.path.abspath(os.path.expanduser(output))
+    check_choice("suffix", os.path.splitext(output)[1], SUFFIXES)
+    check_writable(*os.path.split(output))
     names = str(x).split(",")
     for name in names:
         check_choice("x", name, X_UNITS)
@@ -92,6 +91,7 @@ def plot(
     title = env if title is None else title
     figure = draw_curves(curves, names, y, smooth, references, title, band=band)
     with writing(output):
+        os.makedirs(os.path.dirname(output), exist_ok=True)
         figure.savefig(output, dpi=110)
     print(f"wrote {output}")
     return figure

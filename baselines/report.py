@@ -14,7 +14,7 @@ from baselines.common.arguments import cli
 from baselines.common.base.errors import UserValueError
 from baselines.common.saving.checkpoints import list_manifests
 from baselines.common.saving.config import resume_command, trust_flag
-from baselines.common.saving.files import check_output_file, replace_file
+from baselines.common.saving.files import check_writable, replace_file
 from baselines.common.saving.log_folder import MODEL_FILE
 from baselines.common.views.curves import (
     all_settings,
@@ -52,7 +52,7 @@ def report(
     output = os.path.expanduser(output)
     if os.path.splitext(output)[1] != ".html":
         raise UserValueError(f"cannot write {output}: its name has to end in .html")
-    check_output_file(output)
+    check_writable(*os.path.split(os.path.abspath(output)))
     if os.path.exists(output) and not is_page(output):
         raise UserValueError(
             f"cannot write {output}: it exists and is not a report; give another -o"

@@ -108,7 +108,7 @@ def test_a_misspelt_choice_or_name_gets_the_nearest():
     ("name", "known", "hint"),
     [
         ("MlpPolicy", ["cnn", "mlp"], "'mlp'"),
-        ("learning_rate", ["actor_lr"], "optim_stepsize in ppo1"),
+        ("learning_rate", ["lr", "network"], "'lr'"),
         ("n-env", ["num_env"], "'num_env'"),
     ],
 )

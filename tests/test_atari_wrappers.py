@@ -319,13 +319,6 @@ def test_max_episode_steps_counts_agent_steps():
     assert ends == [(False, False)] * 4 + [(False, True)]
 
 
-def test_scaling_is_refused_with_the_reason():
-    with pytest.raises(UserValueError, match="255"):
-        wrap_deepmind(make_atari(PONG), scale=True)
-    with pytest.raises(UserValueError, match="255"):
-        make_env(PONG, wrapper_kwargs={"scale": True})
-
-
 @pytest.mark.parametrize("env_id", ["ALE/Pong-v5", "Pong-v4", "PongNoFrameskip-v0"])
 def test_a_game_that_skips_frames_itself_is_refused(env_id):
     with pytest.raises(UserValueError, match="NoFrameskip-v4"):

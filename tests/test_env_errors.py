@@ -96,8 +96,8 @@ def test_what_an_environment_raises_when_it_is_made_is_raised():
     assert not isinstance(error.value, UserError)
 
 
-def test_packages_and_versions_that_are_missing_are_named(monkeypatch):
-    with pytest.raises(MissingDependency, match="did you mean 'Reacher-v4'"):
+def test_packages_that_are_missing_are_named(monkeypatch):
+    with pytest.raises(MissingDependency, match="cannot be used: The mujoco v2"):
         make_env("Reacher-v2")
     monkeypatch.setitem(sys.modules, "pygame", None)
     make_env("CartPole-v1")

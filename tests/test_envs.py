@@ -173,8 +173,5 @@ def test_what_is_no_environment_is_refused():
     for env in "CartPole-v1", CounterEnv, OldEnv(), None:
         with pytest.raises(UserTypeError, match="make_vec_env.*shimmy"):
             as_vec_env(env)
-    for make in make_env, make_vec_env:
-        with pytest.raises(UserTypeError, match="register.*SubprocVec"):
-            make(CounterEnv)
     with pytest.raises(UserValueError, match="wrapper_kwargs are for"):
         make_env("CartPole-v1", wrapper_kwargs={"frame_stack": True})

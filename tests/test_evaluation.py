@@ -212,7 +212,7 @@ def test_environment_that_cannot_be_drawn_is_not_filmed(empty_folder, capsys):
     with logger.scoped_configure("log", [WATCHER]):
         env = run.make_eval_env(read_arguments(words.split()))
     assert not isinstance(env, VecFilm)
-    line = "warning: evaluations are not filmed: environment 'CounterByName-v0' cannot"
+    line = "warning: evaluations are not filmed: TypeError: CounterEnv"
     assert line in capsys.readouterr().err
 
 
@@ -280,7 +280,7 @@ def test_files_of_evaluations_begin_once_a_run_may(tmp_path, make_eval_env):
         return file.read_text()
 
     first = train(total_timesteps=20)
-    with pytest.raises(UserFileError, match="continue it with"):
+    with pytest.raises(UserFileError, match="has a run already"):
         train(total_timesteps=20)
     assert train(total_timesteps=30, resume=folder).startswith(first)
     train(total_timesteps=20, overwrite=True)

@@ -153,7 +153,7 @@ def test_expert_data_of_episodes():
         (dict(ep_lens=np.array([3, 4])), "do not add up"),
         (dict(ep_lens=None), r"where episodes end \(ep_lens\), which traj_limitation"),
         (dict(), "has 2 episodes, fewer than the traj_limitation of 3"),
-        (dict(obs=np.array([[], [1]], object)), "has pickled objects"),
+        (dict(obs=np.array([[], [1]], object)), "Object arrays cannot be loaded"),
     ],
 )
 def test_expert_data_that_do_not_fit(changes, message):

@@ -10,7 +10,7 @@ from toy_envs import BitFlips, CounterEnv
 from baselines import ddpg, logger, run, sac, td3
 from baselines.bench import Monitor
 from baselines.common.base.errors import UserError, UserValueError
-from baselines.common.data.episodes import EpisodeResults, ResultCollector, result_of
+from baselines.common.data.episodes import EpisodeResults, result_of, results_of
 from baselines.common.data.hindsight_replay import HindsightReplayBuffer
 from baselines.common.envs import make_vec_env
 from baselines.common.envs.goals import Goals, find_goals
@@ -184,26 +184,17 @@ def test_finding_goals_leaves_the_file_of_a_worker(tmp_path):
         assert (tmp_path / "0.monitor.csv").read_text() == written
 
 
-class Priced(BitFlips):
-    """Bits whose rewards are those of another function."""
-
-    def __init__(self, function):
-        super().__init__()
-        self.compute_reward = function
-
-
 @pytest.mark.parametrize(
     "make_env",
     [
         CounterEnv,
-        lambda: Priced(lambda a, b, _: -1.0),
         lambda: gym.wrappers.NormalizeObservation(
             gym.wrappers.FlattenObservation(BitFlips())
         ),
     ],
 )
 def test_environments_without_goals_are_refused(make_env):
-    """Or whose rewards cannot be computed, or whose goals wrappers may change."""
+    """Or whose goals wrappers may change."""
     env = DummyVecEnv([lambda: gym.wrappers.FlattenObservation(make_env())])
     with pytest.raises(UserError):
         find_goals(env)
@@ -238,7 +229,7 @@ def test_rate_of_successes():
         info(is_success="perhaps"),
         {"is_success": False},  # in the middle of an episode
     ]
-    episodes.extend(ResultCollector().collect([True] * 4 + [False], infos))
+    episodes.extend(results_of(infos))
     other = EpisodeResults()
     episodes.previous = 3  # With several ranks, rows are of the update before.
     other.set_state(episodes.get_state())

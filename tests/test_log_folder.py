@@ -53,7 +53,7 @@ def test_used_folder_is_refused_and_replaced_when_asked(capsys, monkeypatch):
     Path("log/wandb/offline").write_text("not uploaded yet")
     kept = contents("log")
     error = error_of(capsys, f"{SHORT} --log_path=log")
-    assert "log has a run already (config.json, progress.csv)" in error
+    assert "log has a run already (config.json)" in error
     assert "--resume=" in error and "--overwrite" in error
     monkeypatch.setenv("OPENAI_LOGDIR", "log")
     assert "log has a run already" in error_of(capsys, SHORT)
@@ -94,7 +94,7 @@ def test_second_run_of_a_log_is_refused_unless_it_replaces_the_first():
         with pytest.raises(UserFileError, match="log has a run already") as error:
             learn(**given)
         call = f"learn(..., resume={str(Path('log').resolve())!r})"
-        assert f"continue it with {call}, " in str(error.value)
+        assert call in str(error.value)
         assert contents("log") == before
         learn(**given, overwrite=True)
         assert len(old) == 3 and not any(path.exists() for path in old)

@@ -504,15 +504,14 @@ def test_environment_state_in_another_instance(env_id, package):
     assert play(second, actions[333:]) == play(first, actions[333:])
 
 
-def test_actions_of_a_long_episode_take_little_memory_and_are_those_that_were_taken():
+def test_recorded_actions_are_those_that_were_taken():
     env = Recorder(gym.make("Pendulum-v1", max_episode_steps=10**6))
     env.reset(seed=0)
-    for _ in range(5000):
+    for _ in range(5):
         env.step(np.float32([1.5]))
-    assert env.actions.nbytes <= 2 * 4 * 5000
     env.step(np.float64([0.1]))  # not a float32
     actions = env.get_state()["actions"]
-    assert actions.shape == (5001, 1)
+    assert actions.shape == (6, 1)
     assert actions[0] == actions[-2] == 1.5 and actions[-1] == 0.1
     env.reset()
     assert len(env.get_state()["actions"]) == 0

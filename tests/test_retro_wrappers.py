@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from toy_envs import ActionLog, ToyGame
 
-from baselines.common.base.errors import UserError, UserValueError
+from baselines.common.base.errors import UserError
 from baselines.common.envs import make_env, make_vec_env
 from baselines.common.vec_env import SubprocVecEnv
 
@@ -193,13 +193,3 @@ def test_gamestate_is_where_every_episode_starts(states_folder):
             obs, _ = env.reset()
             np.testing.assert_array_equal(obs, shrink(expected))
             env.step(5)
-
-
-def test_two_emulators_in_a_process_are_refused_with_advice():
-    with (
-        closing(make_retro(AIRSTRIKER)),
-        pytest.raises(UserValueError, match="one emulator per process.*make_vec_env"),
-    ):
-        make_retro(AIRSTRIKER)
-    with pytest.raises(UserValueError, match="3 environments need 3 workers.*=2"):
-        make_vec_env(AIRSTRIKER, num_env=3, num_workers=2)

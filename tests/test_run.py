@@ -15,7 +15,8 @@ import baselines
 from baselines import logger, run
 from baselines.a2c import learn
 from baselines.common.base import mpi
-from baselines.common.run.loading import find_env, rendered
+from baselines.common.envs.make import rendered
+from baselines.common.run.loading import find_env
 from baselines.common.saving import config
 from baselines.common.saving.checkpoints import list_manifests
 from baselines.play import play

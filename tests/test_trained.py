@@ -27,7 +27,7 @@ from baselines.common.run.evaluation import play_steps
 from baselines.common.saving.models import find_model, save_model
 from baselines.common.saving.tensors import load_tensors
 from baselines.common.saving.video import TerminalFrame
-from baselines.common.vec_env import DummyVecEnv
+from baselines.common.vec_env import DummyVecEnv, WorkerError
 
 OBS = np.random.default_rng(0).normal(size=(6, 4)).astype(np.float32)
 
@@ -211,7 +211,7 @@ def test_environment_that_is_not_drawn(tmp_path):
     env = "--env=toy_envs:CounterByName-v0"
     folder = str(tmp_path / "log")
     run.main(["--alg=a2c", env, "--num_timesteps=50", f"--log_path={folder}"])
-    with pytest.raises(SystemExit, match="2"):
+    with pytest.raises(WorkerError, match="argument 'render_mode'"):
         cli.command(play.play_run, [folder, env, "--video=x.mp4"])
 
 
@@ -289,7 +289,7 @@ def test_play_writes_a_video(trained, tmp_path, capsys, name):
 
 def test_video_has_the_first_and_the_last_state_of_an_episode():
     class Frames(list):
-        add = list.append
+        append_data = list.append
 
     env = TerminalFrame(CounterEnv(terminate_after=2))
     venv = play.FilmedVecEnv(DummyVecEnv([lambda: env]), video=Frames())

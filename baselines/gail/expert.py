@@ -11,7 +11,6 @@ Baselines.
 
 import io
 import os
-import zipfile
 import zlib
 from typing import NamedTuple
 
@@ -21,12 +20,6 @@ from gymnasium import spaces
 from baselines.common.base.errors import UserFileError, UserValueError, first_line
 from baselines.common.envs.spaces import clip_actions
 from baselines.common.saving.files import replace_file
-
-PICKLED = (
-    "has pickled objects, as files of OpenAI Baselines may, and loading them can run "
-    "code; if you trust it, write a new file with np.savez(path, obs=np.concatenate("
-    "obs), acs=np.concatenate(acs), ep_lens=[len(x) for x in obs])"
-)
 
 
 class Expert(NamedTuple):
@@ -94,14 +87,12 @@ def read_expert(path, observation_space, action_space, episodes=None) -> Expert:
 def read_arrays(path) -> dict:
     """Returns the arrays in a file by name; any of the four may be missing."""
     try:
-        if not zipfile.is_zipfile(path):
-            raise ValueError("it is not an archive")
         with np.load(path, allow_pickle=False) as file:
             return {name: file[name] for name in Expert._fields if name in file}
     except Exception as error:  # NumPy raises many kinds for a damaged file.
-        why = f"cannot be read as an .npz file: {first_line(error)}"
-        pickled = "allow_pickle" in str(error)
-        raise UserValueError(PICKLED if pickled else why) from None
+        raise UserValueError(
+            f"cannot be read as an .npz file: {first_line(error)}"
+        ) from None
 
 
 def check_transitions(arrays, observation_space, action_space) -> Expert:

@@ -9,7 +9,7 @@ from baselines.common.arguments import cli
 from baselines.common.arguments import types as arg
 from baselines.common.base.errors import UserFileError
 from baselines.common.envs.spaces import check_spaces, clip_actions
-from baselines.common.run.evaluation import check_results, evaluate, summary
+from baselines.common.run.evaluation import evaluate, summary
 from baselines.common.run.loading import find_env, load
 from baselines.common.saving.files import check_writable
 from baselines.common.vec_env.vec_env import VecEnvWrapper
@@ -30,7 +30,6 @@ def record(
     trust: arg.Trust = False,
 ):
     """Plays full episodes with a trained model and writes them as expert data."""
-    check_results(episodes, "episodes")
     trained_env = find_env(path, env, trust)
     place = os.path.abspath(os.path.expanduser(path))
     output = output or f"{place.removesuffix('.safetensors')}.npz"

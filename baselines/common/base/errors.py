@@ -78,29 +78,6 @@ OUR_NAMES = {
     "policy": "network",
     "target_update_interval": "target_network_update_freq",
 }
-LOGGER = "in Python, call logger.configure(FOLDER, FORMATS) before learn()"
-MADE_BEFORE = "in Python, make_vec_env(..., num_env=N) makes the environments"
-LEARNING_RATES = (
-    "it is optim_stepsize in ppo1, vf_stepsize in trpo and gail, and actor_lr and "
-    "critic_lr in ddpg and her"
-)
-LENGTH = "total_timesteps (num_timesteps) is the length of training, in agent steps"
-OTHER_WAYS = {  # where ``OUR_NAMES`` does not help
-    "batch_size": "on policy, nminibatches (ppo2) or optim_batchsize (ppo1) divide it",
-    "device": "choose a GPU by the environment variable CUDA_VISIBLE_DEVICES",
-    "learning_rate": LEARNING_RATES,
-    "log_path": LOGGER,
-    "logdir": LOGGER,
-    "lr": LEARNING_RATES,
-    "max_iters": LENGTH,
-    "n_envs": MADE_BEFORE,
-    "nb_epochs": LENGTH,
-    "num_env": MADE_BEFORE,
-    "policy_kwargs": "give the arguments of the network by themselves, num_layers=2",
-    "save_interval": "checkpoint_interval counts agent steps",
-    "tensorboard_log": LOGGER,
-    "verbose": LOGGER,
-}
 
 
 def suggest(name: str, known, prefix="") -> str:
@@ -113,8 +90,6 @@ def suggest(name: str, known, prefix="") -> str:
     """
     if (ours := OUR_NAMES.get(name)) in known:
         return f"; it is called {prefix + ours!r} here"
-    if name in OTHER_WAYS:
-        return f"; {OTHER_WAYS[name]}"
     names = {x.lower().replace("-", "_"): x for x in map(str, known)}
     plain = name.lower().replace("-", "_")
     nearest = difflib.get_close_matches(plain, names, n=1, cutoff=0.6)

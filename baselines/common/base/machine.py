@@ -7,8 +7,8 @@ import platform
 from pathlib import Path
 
 import numpy as np
+from rich.filesize import decimal
 
-from baselines.common.base.amounts import memory
 from baselines.common.base.errors import UserValueError
 
 # The kernel's names for them, on x86 and on ARM.
@@ -30,8 +30,8 @@ def check_memory(what, needed, argument) -> None:
     available = available_memory()
     if needed > available:
         raise UserValueError(
-            f"{what} needs {memory(needed)}, but this machine has {memory(available)} "
-            f"left; give a smaller {argument}"
+            f"{what} needs {decimal(needed)}, but this machine has "
+            f"{decimal(available)} left; give a smaller {argument}"
         )
 
 

@@ -27,14 +27,11 @@ from baselines.common.base.errors import (
 from baselines.common.base.machine import container_cores
 
 VARIABLES = (  # of the environment: size, rank, local size and local rank
+    # MPICH and Intel MPI
+    ("PMI_SIZE", "PMI_RANK", "MPI_LOCALNRANKS", "MPI_LOCALRANKID"),
+    # Open MPI
     (
-        "PMI_SIZE",  # MPICH and Intel MPI
-        "PMI_RANK",
-        "MPI_LOCALNRANKS",
-        "MPI_LOCALRANKID",
-    ),
-    (
-        "OMPI_COMM_WORLD_SIZE",  # Open MPI
+        "OMPI_COMM_WORLD_SIZE",
         "OMPI_COMM_WORLD_RANK",
         "OMPI_COMM_WORLD_LOCAL_SIZE",
         "OMPI_COMM_WORLD_LOCAL_RANK",

@@ -1,18 +1,10 @@
 """Where the time of a run goes: environments, acting, updates and the rest."""
 
 import contextlib
-import threading
 import time
+from collections import Counter
 
-
-class Spent(threading.local):
-    """Seconds spent in each part of the run of this thread."""
-
-    def __init__(self):
-        self.seconds = {}
-
-
-spent = Spent()
+spent = Counter()  # seconds of this process's run, by part
 
 
 @contextlib.contextmanager
@@ -25,8 +17,7 @@ def timed(part):
     try:
         yield
     finally:
-        seconds = time.perf_counter() - start
-        spent.seconds[part] = spent.seconds.get(part, 0.0) + seconds
+        spent[part] += time.perf_counter() - start
 
 
 class Clock:
@@ -36,7 +27,7 @@ class Clock:
         self.before, self.start = 0.0, time.perf_counter()
 
     def begin(self) -> None:
-        """Starts counting from 0, for a run that begins in this thread."""
+        """Starts counting from 0, for a run that begins."""
         self.set_state({"seconds": 0.0, "parts": {}})
 
     @property
@@ -45,14 +36,15 @@ class Clock:
 
     def shares(self) -> str:
         """Returns each part's share of the time as text: largest first, rest last."""
-        parts = dict(sorted(spent.seconds.items(), key=lambda x: -x[1]))
+        parts = dict(spent.most_common())
         parts["other"] = max(0.0, self.seconds - sum(parts.values()))
         return ", ".join(f"{k} {v / self.seconds:.0%}" for k, v in parts.items())
 
     def get_state(self) -> dict:
-        return {"seconds": self.seconds, "parts": dict(spent.seconds)}
+        return {"seconds": self.seconds, "parts": dict(spent)}
 
     def set_state(self, state) -> None:
         self.before = float(state["seconds"])
         self.start = time.perf_counter()
-        spent.seconds = dict(state["parts"])
+        spent.clear()
+        spent.update(state["parts"])

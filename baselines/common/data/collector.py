@@ -10,7 +10,7 @@ from gymnasium import spaces
 from baselines import logger
 from baselines.common.base import mpi
 from baselines.common.base.timing import timed
-from baselines.common.data.episodes import ResultCollector, count_due
+from baselines.common.data.episodes import count_due, results_of
 from baselines.common.envs.spaces import clip_actions
 
 
@@ -61,7 +61,6 @@ class Collector:
             self.space.seed(int(sequence.generate_state(1)[0]))
         self.num_timesteps = 0
         self.last_metrics = {}
-        self.results = ResultCollector()
         self.obs = None
         self.actions = None
         # How often each Discrete action was taken since the last row of the log.
@@ -129,7 +128,7 @@ class Collector:
         last_obs = {i: infos[i]["terminal_observation"] for i in ended}
         truncated = [i for i in ended if infos[i].get("TimeLimit.truncated")]
         self.memory.add(self.actions, rewards, dones, self.obs, last_obs, truncated)
-        return self.results.collect(dones, infos)
+        return results_of(infos)
 
     def get_state(self) -> dict:
         metrics = self.last_metrics.items()

@@ -4,7 +4,6 @@ from collections import deque
 
 import numpy as np
 
-from baselines import logger
 from baselines.common.base.errors import UserValueError
 
 
@@ -19,32 +18,9 @@ def result_of(info) -> dict:
     return info["episode"] | known
 
 
-class ResultCollector:
-    """Collects the results of episodes from infos; warns once if there are none."""
-
-    def __init__(self):
-        self.ends = 0  # None after the first result or the warning
-
-    def collect(self, dones, infos) -> list:
-        """Returns the results (see ``result_of``) of episodes that a step has ended.
-
-        Args:
-            dones, infos: as returned by ``VecEnv.step_wait``.
-        """
-        results = [result_of(info) for info in infos if "episode" in info]
-        if results:
-            self.ends = None
-        elif self.ends is not None:
-            self.ends += int(np.sum(dones))
-            # With several lives, dones outnumber the results of games.
-            if self.ends >= 20 * len(infos):
-                logger.warn(
-                    f"{self.ends} episodes have ended, but no info has their results, "
-                    "so there are no mean returns: put a Monitor around each "
-                    "environment, or a VecMonitor around all"
-                )
-                self.ends = None
-        return results
+def results_of(infos) -> list:
+    """Returns the results (see ``result_of``) of the episodes that a step has ended."""
+    return [result_of(info) for info in infos if "episode" in info]
 
 
 class EpisodeResults:

@@ -7,7 +7,7 @@ from baselines.common.data.hindsight_replay import HindsightReplayBuffer
 from baselines.common.data.prioritized_replay import PrioritizedReplayBuffer
 from baselines.common.data.replay_buffer import ReplayBuffer
 from baselines.common.envs.goals import find_goals
-from baselines.common.vec_env.vec_env import VecEnvWrapper
+from baselines.common.vec_env.vec_env import venvs_of
 from baselines.common.vec_env.vec_frame_stack import count_stacked
 from baselines.common.vec_env.vec_normalize import VecNormalize
 
@@ -76,8 +76,6 @@ def scales_rewards(venv) -> bool:
     A memory would keep each reward as it was divided when it was collected, so that
     old ones and new ones would be in different units.
     """
-    while isinstance(venv, VecEnvWrapper):
-        if isinstance(venv, VecNormalize) and venv.ret_rms and venv.training:
-            return True
-        venv = venv.venv
-    return False
+    return any(
+        isinstance(x, VecNormalize) and x.ret_rms and x.training for x in venvs_of(venv)
+    )

@@ -72,10 +72,8 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         return super().get_state() | state
 
     def set_state(self, state) -> None:
-        state = dict(state)
-        leaves, max_priority = state.pop("priorities"), state.pop("max_priority")
         super().set_state(state)
-        self.max_priority = max_priority
+        self.max_priority, leaves = state["max_priority"], state["priorities"]
         self.tree.set(np.arange(len(leaves)), leaves)
 
 

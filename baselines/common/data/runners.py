@@ -8,7 +8,7 @@ from keras import ops
 from baselines.common import backend
 from baselines.common.base.machine import array_bytes, check_memory
 from baselines.common.base.timing import timed
-from baselines.common.data.episodes import ResultCollector
+from baselines.common.data.episodes import results_of
 
 STEP_BYTES = 5000  # per step of a rollout, for the objects that its arrays are
 
@@ -101,7 +101,6 @@ class Runner:
         self.obs = None
         self.states = model.initial_state
         self.dones = np.zeros(env.num_envs, bool)
-        self.results = ResultCollector()
 
     def run(self) -> Rollout:
         """Takes ``nsteps`` steps and returns them."""
@@ -122,7 +121,7 @@ class Runner:
                 next_obs, rewards, self.dones, infos = self.env.step(actions)
             self.obs = backend.to_device(next_obs)
             steps.append((obs, actions, rewards, self.dones, values, neglogps, masks))
-            episodes += self.results.collect(self.dones, infos)
+            episodes += results_of(infos)
             ended = np.flatnonzero(self.dones)
             limits = [i for i in ended if infos[i].get("TimeLimit.truncated")]
             if limits:

@@ -12,7 +12,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 
-from baselines.common.base.errors import UserTypeError, UserValueError
+from baselines.common.base.errors import UserValueError
 
 NOOP = 0
 MAX_FRAMES = 108_000  # half an hour at 60 frames a second
@@ -55,7 +55,7 @@ def make_atari(env_id, max_episode_steps=None, **env_kwargs) -> gym.Env:
 
 
 def wrap_deepmind(
-    env, episode_life=True, clip_rewards=True, frame_stack=False, scale=False
+    env, episode_life=True, clip_rewards=True, frame_stack=False
 ) -> gym.Env:
     """Returns ``env`` with the observations of DeepMind's agents: uint8 [84, 84, 1].
 
@@ -65,9 +65,7 @@ def wrap_deepmind(
         clip_rewards: whether rewards are replaced by their sign.
         frame_stack: whether to stack the last 4 frames here, [84, 84, 4]; leave it
             off if a VecFrameStack follows.
-        scale: must be false, see ``refuse_scaling``.
     """
-    refuse_scaling("wrap_deepmind", scale)
     if episode_life:
         env = EpisodicLifeEnv(env)
     if "FIRE" in env.unwrapped.get_action_meanings():
@@ -80,16 +78,6 @@ def wrap_deepmind(
     return env
 
 
-def refuse_scaling(wrapper, scale) -> None:
-    """Raises UserValueError, which names ``wrapper``, if ``scale`` is true."""
-    if scale:
-        raise UserValueError(
-            f"{wrapper}(scale=True) is not supported: the network divides uint8 frames "
-            "by 255 itself, and doing it here as well would divide them twice and send "
-            "four times the bytes; leave scale out"
-        )
-
-
 class NoopResetEnv(gym.Wrapper):
     """Starts every game with 1 to ``noop_max`` no-op frames.
 
@@ -99,8 +87,6 @@ class NoopResetEnv(gym.Wrapper):
     def __init__(self, env, noop_max=30):
         super().__init__(env)
         self.noop_max = noop_max
-        if env.unwrapped.get_action_meanings()[NOOP] != "NOOP":
-            raise UserTypeError(f"action 0 of {env} is not NOOP")
 
     def reset(self, **kwargs):
         obs, info = self.env.reset(**kwargs)
@@ -242,18 +228,9 @@ class EpisodicLifeEnv(gym.Wrapper):
 
 
 class FireResetEnv(gym.Wrapper):
-    """Presses FIRE after a reset, for games that start only then."""
+    """Presses FIRE, action 1, after a reset, for games that start only then."""
 
     stateless = True
-
-    def __init__(self, env):
-        super().__init__(env)
-        meanings = env.unwrapped.get_action_meanings()
-        if meanings[1] != "FIRE" or len(meanings) < 3:
-            raise UserTypeError(
-                "FireResetEnv needs FIRE as action 1 and at least 3 actions; "
-                f"{env} has {meanings}"
-            )
 
     def reset(self, **kwargs):
         self.env.reset(**kwargs)

@@ -8,7 +8,7 @@ import numpy as np
 
 from baselines.bench.monitor import Monitor
 from baselines.common.base.errors import UserTypeError, UserValueError
-from baselines.common.vec_env.vec_env import VecEnvWrapper
+from baselines.common.vec_env.vec_env import venvs_of
 from baselines.common.vec_env.vec_normalize import VecNormalize
 
 KEYS = "achieved_goal", "desired_goal"
@@ -40,15 +40,15 @@ def find_goals(venv) -> Goals:
     Raises:
         UserTypeError: if the environments have no goals.
         UserValueError: if a wrapper may change observations, or a VecEnv wrapper
-            rewards, or several goals do not have as many rewards.
+            rewards.
     """
-    while isinstance(venv, VecEnvWrapper):
-        if isinstance(venv, VecNormalize) or not venv.keeps_observations:
+    *wrappers, venv = venvs_of(venv)
+    for wrapper in wrappers:
+        if isinstance(wrapper, VecNormalize) or not wrapper.keeps_observations:
             raise UserValueError(
                 "replay_k needs rewards and observations as they are, without a "
-                f"{type(venv).__name__}"
+                f"{type(wrapper).__name__}"
             )
-        venv = venv.venv
     if not hasattr(venv, "local_env"):
         raise UserTypeError(f"{NEEDED}; received a {type(venv).__name__}")
     with Monitor.without_files():  # if it is reset, to seed it
@@ -77,21 +77,16 @@ def find_goals(venv) -> Goals:
         rewards = env.compute_reward(achieved, desired, {})
         for change in reward_functions:
             rewards = change(rewards)
-        return np.asarray(rewards, np.float32)
+        return np.asarray(rewards, np.float32).reshape(len(desired))
 
-    check_vectorised(compute_reward, gym.spaces.flatdim(goal_space))
     return Goals(*(find_part(space, key) for key in KEYS), compute_reward)
 
 
 def has_goals(space, venv) -> bool:
-    """Whether a Dict space has two goals of one shape, and ``venv`` flattens it."""
+    """Whether a Dict space has goals, and ``venv`` flattens it."""
     return (
         isinstance(space, gym.spaces.Dict)
-        and all(
-            isinstance(space.get(key), (gym.spaces.Box, gym.spaces.MultiBinary))
-            for key in KEYS
-        )
-        and space["achieved_goal"].shape == space["desired_goal"].shape
+        and space.keys() >= {*KEYS}
         and gym.spaces.flatten_space(space) == venv.observation_space
     )
 
@@ -102,15 +97,3 @@ def find_part(space, key) -> slice:
     names = list(sizes)
     start = sum(sizes[name] for name in names[: names.index(key)])
     return slice(start, start + sizes[key])
-
-
-def check_vectorised(compute_reward, size) -> None:
-    """Raises UserValueError unless two goals [2, size] have two rewards."""
-    goals = np.zeros((2, size))
-    shape = compute_reward(goals, goals).shape
-    if shape != (2,):
-        raise UserValueError(
-            "compute_reward(achieved_goal, desired_goal, info) of the environment has "
-            "to return a reward for each goal along the first axis: expected shape "
-            f"(2,) for two goals, received {shape}"
-        )

@@ -5,9 +5,9 @@ import copy
 import os
 import sys
 from ctypes.util import find_library
+from types import MappingProxyType
 
 import gymnasium as gym
-from gymnasium.envs.registration import EnvSpec
 
 from baselines.bench.monitor import Monitor
 from baselines.common.base import mpi
@@ -22,9 +22,9 @@ from baselines.common.base.errors import (
 from baselines.common.envs.checked import CheckedEnv
 from baselines.common.envs.recorder import Recorder, has_wrapper
 from baselines.common.envs.registry import (
+    GAMES,
     check_env_type,
     find_env_type,
-    find_newer,
     find_spec,
     quiet_emulator,
     quiet_mujoco,
@@ -82,23 +82,17 @@ def make_env(
 
     Raises:
         MissingDependency: if the environment needs a package that is missing.
-        UserValueError: if arguments do not suit the environment, Gymnasium refuses to
-            make it, or it cannot be drawn.
+        UserValueError: if arguments do not suit the environment, or Gymnasium refuses
+            to make it.
     """
     spec, env_kwargs = as_spec(env_id), env_kwargs or {}
     env_type = env_type or find_env_type(spec)
-    if wrapper_kwargs and env_type not in ("atari", "retro"):
-        raise UserValueError(
-            "wrapper_kwargs are for atari and retro environments; "
-            f"{spec.id} is {env_type}"
-        )
+    if wrapper_kwargs and env_type not in GAMES:
+        raise UserValueError(f"wrapper_kwargs are for games; {spec.id} is {env_type}")
     if gamestate is not None and env_type != "retro":
-        raise UserValueError(
-            f"gamestate is for retro games, such as Airstriker-Genesis-v0; {spec.id} "
-            f"is of type {env_type}, received gamestate {gamestate!r}"
-        )
+        raise UserValueError(f"gamestate is for retro games; {spec.id} is {env_type}")
     drawn = env_kwargs.get("render_mode") == "rgb_array"
-    with explained(spec, env_type, drawn):
+    with explained(spec, env_type):
         if drawn:
             prepare_drawing()
         env = make_base_env(spec, env_type, gamestate, env_kwargs)
@@ -106,7 +100,7 @@ def make_env(
         env = CheckedEnv(flatten_observations(env))
         env.reset(seed=seed)
         if drawn:
-            check_drawing(env, spec)
+            env.render()  # Only this shows whether a package for it is missing.
     env.action_space.seed(seed)
     env = Recorder(env)
     env = Monitor(env, monitor_file, allow_early_resets=True)
@@ -144,46 +138,28 @@ def make_base_env(spec, env_type, gamestate, env_kwargs) -> gym.Env:
 
 
 @contextlib.contextmanager
-def explained(spec, env_type, drawn):
-    """Says what to do about packages that are missing, and what Gymnasium refuses.
+def explained(spec, env_type):
+    """Turns errors of a block into one line: missing packages, Gymnasium's refusals.
 
     Raises:
         MissingDependency: if a package is missing.
-        UserValueError: for other errors of Gymnasium, and for an environment that is to
-            be ``drawn`` and takes no ``render_mode``.
+        UserValueError: for other errors of Gymnasium.
     """
     name = f"environment {spec.id!r}"
     try:
         yield
     except (ImportError, gym.error.DependencyNotInstalled) as error:
-        hint = (
-            f"{install_command(EXTRAS[env_type])} first" if env_type in EXTRAS else ""
-        )
-        if not hint and (newer := find_newer(spec)):
-            hint = f"did you mean {newer!r}?"
-        if not hint:
-            raise
-        reason = f"{hint} ({first_line(error)})"
+        reason = first_line(error)
+        if env_type in EXTRAS:
+            reason = f"{install_command(EXTRAS[env_type])} first ({reason})"
         raise MissingDependency(f"{name} cannot be used: {reason}") from error
     except gym.error.Error as error:
         raise UserValueError(f"{name} cannot be made: {first_line(error)}") from error
-    except TypeError as error:
-        if not drawn:
-            raise
-        raise UserValueError(f"{name} cannot be drawn: {first_line(error)}") from error
 
 
 def as_spec(env_id):
     """Returns the Gymnasium spec of an id; a spec itself is returned unchanged."""
-    if isinstance(env_id, str):
-        return find_spec(env_id)
-    if not isinstance(env_id, EnvSpec):
-        raise UserTypeError(
-            f"env_id has to be an id or a Gymnasium spec, received {shown(env_id)}: "
-            "register the environment, or use VecMonitor(SubprocVecEnv([make] * N)) "
-            "with a function that makes it"
-        )
-    return env_id
+    return find_spec(env_id) if isinstance(env_id, str) else env_id
 
 
 def prepare_drawing() -> None:
@@ -192,30 +168,6 @@ def prepare_drawing() -> None:
     no_screen = not {"DISPLAY", "WAYLAND_DISPLAY"} & {*os.environ}
     if sys.platform == "linux" and no_screen and find_library("EGL"):
         os.environ.setdefault("MUJOCO_GL", "egl")
-
-
-def check_drawing(env, spec) -> None:
-    """Draws an environment once, as what is missing for that may only show then.
-
-    Raises:
-        gym.error.DependencyNotInstalled: if a package is missing.
-        UserValueError: if it cannot be drawn for another reason.
-    """
-    try:
-        env.render()
-    except gym.error.DependencyNotInstalled:
-        raise
-    except Exception as error:  # of the environment, MuJoCo or a library below it
-        hint = ""
-        if "mujoco" in sys.modules:
-            backend = os.environ.get("MUJOCO_GL", "not set")
-            hint = (
-                f"; MUJOCO_GL is {backend}, and may be egl, osmesa or, where there is "
-                "a screen, glfw"
-            )
-        raise UserValueError(
-            f"environment {spec.id!r} cannot be drawn: {first_line(error)}{hint}"
-        ) from error
 
 
 def make_vec_env(
@@ -258,9 +210,7 @@ def make_vec_env(
             are set but there are no workers.
 
     Raises:
-        UserTypeError: if ``env_id`` is no id or spec.
-        UserValueError: if there is no such environment or ``env_type``, or if retro
-            games would have to share a worker.
+        UserValueError: if there is no such environment or ``env_type``.
     """
     spec = as_spec(env_id)
     if env_type is not None:
@@ -285,13 +235,7 @@ def make_vec_env(
         return make
 
     env_fns = [env_fn(start_index + i) for i in range(num_env)]
-    if env_type == "retro":
-        if num_workers is not None and num_workers < num_env:
-            raise UserValueError(
-                f"stable-retro can run one emulator per process, so {num_env} "
-                f"environments need {num_env} workers; received "
-                f"num_workers={num_workers}"
-            )
+    if env_type == "retro" and num_workers is None:
         num_workers = num_env
     if num_workers is None and not use_workers(env_type, num_env):
         venv = DummyVecEnv(env_fns)
@@ -314,6 +258,23 @@ def use_workers(env_type, num_env) -> bool:
     in_parallel = min(num_env, mpi.available_cores())
     seconds = STEP_SECONDS.get(env_type, 1.0)
     return num_env > 1 and num_env * seconds * (1 - 1 / in_parallel) > WAKE_UP_SECONDS
+
+
+def rendered(num_env, mode, env_type, env_kwargs=MappingProxyType({})) -> dict:
+    """Returns arguments of ``make_vec_env`` for environments that may be rendered.
+
+    In one process, TensorFlow and graphics drivers crash, so these run in workers.
+
+    Args:
+        num_env, env_type, env_kwargs: as in ``make_vec_env``.
+        mode: ``human``, ``rgb_array``, or None for environments that are not rendered.
+    """
+    if mode is None:
+        return dict(env_kwargs=dict(env_kwargs))
+    # stable-retro can run one emulator per process.
+    most = num_env if env_type == "retro" else mpi.available_cores()
+    kwargs = {**env_kwargs, "render_mode": mode}
+    return dict(env_kwargs=kwargs, num_workers=min(num_env, most))
 
 
 def build_env(spec, env_type, normalize_rewards=False, **arguments) -> VecEnv:

@@ -26,8 +26,7 @@ class Recorder(gym.Wrapper):
     def __init__(self, env):
         super().__init__(env)
         self.name = str(env.spec.id if env.spec else env.unwrapped)
-        self.actions = np.zeros(0)  # [capacity, *action shape]
-        self.num_actions = 0  # of them, since the last reset
+        self.actions = []  # since the last reset
         self.generator_state = None
         self.reset_arguments = {}
         self.last_obs = None
@@ -37,37 +36,24 @@ class Recorder(gym.Wrapper):
         self.reset_arguments = {k: v for k, v in kwargs.items() if v is not None}
         if has_generator(self):
             self.generator_state = self.unwrapped.np_random.bit_generator.state
-        self.num_actions = 0
+        self.actions = []
         self.total_reward = 0.0
         self.last_obs, info = self.env.reset(**kwargs)
         return self.last_obs, info
 
     def step(self, action):
-        self._record(np.asarray(action))
+        self.actions.append(np.array(action)[()])  # a copy, of one number as a scalar
         self.last_obs, reward, *results = self.env.step(action)
         self.total_reward += float(reward)
         return self.last_obs, reward, *results
 
-    def _record(self, action):
-        # One array, in which an action of a long episode takes few bytes.
-        if not self.num_actions:
-            self.actions = np.empty((16, *action.shape), action.dtype)
-        elif self.num_actions == len(self.actions):
-            self.actions = np.concatenate([self.actions, np.empty_like(self.actions)])
-        if action.dtype != self.actions.dtype:
-            both = np.result_type(self.actions, action)
-            self.actions = self.actions.astype(both)
-        self.actions[self.num_actions] = action
-        self.num_actions += 1
-
     def get_state(self) -> dict:
         """Returns what ``set_state`` needs; the environment has to be reset first."""
-        actions = self.actions[: self.num_actions] if self.num_actions else np.zeros(0)
         return {
             "env": self.name,
             "generator": self.generator_state,
             "reset_arguments": self.reset_arguments,
-            "actions": actions.copy(),
+            "actions": np.array(self.actions),
             "last_obs": np.array(self.last_obs),
             "total_reward": self.total_reward,
         }

@@ -2,10 +2,9 @@
 
 import contextlib
 import importlib.util
-import re
 
 import gymnasium as gym
-from gymnasium.envs.registration import EnvSpec, find_highest_version, get_env_id
+from gymnasium.envs.registration import EnvSpec
 
 from baselines.common.base.errors import (
     UserValueError,
@@ -41,12 +40,7 @@ def find_spec(env_id: str) -> EnvSpec:
     if name in games:
         return EnvSpec(name, entry_point="stable_retro:make", kwargs={"game": name})
     known = [*gym.registry, *games]
-    base = re.sub(r"(NoFrameskip|Deterministic)?-v\d+$", "", name)
-    game = f"{base[:1].upper()}{base[1:]}NoFrameskip-v4"
-    if game in known:
-        hint = f"; did you mean {game!r}?"
-    else:
-        hint = suggest(name, known, module + colon)
+    hint = suggest(name, known, module + colon)
     missing = [
         x for name, x in OPTIONAL.items() if importlib.util.find_spec(name) is None
     ]
@@ -55,19 +49,6 @@ def find_spec(env_id: str) -> EnvSpec:
         f"unknown environment {name!r}{hint} "
         f"(an environment of your own: --env=module:EnvId{others})"
     )
-
-
-def find_newer(spec):
-    """Returns the id of a later version of an environment, None if there is none.
-
-    Version 4 if that is later (MuJoCo's first without mujoco-py), or else the latest.
-    """
-    if spec.version is None:
-        return None
-    versions = 4, find_highest_version(spec.namespace, spec.name)
-    ids = [get_env_id(spec.namespace, spec.name, version) for version in versions]
-    later = (x for x in ids if x in gym.registry and gym.spec(x).version > spec.version)
-    return next(later, None)
 
 
 def quiet_emulator() -> None:

@@ -15,7 +15,6 @@ from baselines.common.envs.atari_wrappers import (
     ClipRewardEnv,
     FrameStack,
     WarpFrame,
-    refuse_scaling,
 )
 from baselines.common.envs.registry import find_spec
 
@@ -36,9 +35,9 @@ def make_retro(env_id, state=None, max_episode_steps=10_000, **env_kwargs) -> gy
         env_kwargs: for ``stable_retro.make``, such as ``render_mode`` or ``scenario``.
 
     Raises:
-        UserValueError: if there is no such game or state, or this process runs an
-            emulator already.
+        UserValueError: if there is no such game or state.
         UserFileError: if the game's ROM is missing.
+        RuntimeError: if this process runs an emulator already.
     """
     spec = find_spec(env_id) if isinstance(env_id, str) else env_id
     if "game" not in spec.kwargs:
@@ -63,27 +62,20 @@ def make_retro(env_id, state=None, max_episode_steps=10_000, **env_kwargs) -> gy
             "Airstriker-Genesis-v0 only; import yours with "
             "python -m stable_retro.import FOLDER"
         ) from None
-    except RuntimeError as error:
-        raise UserValueError(
-            f"{spec.id} cannot be made (stable-retro can run one emulator per process; "
-            f"make_vec_env starts one process for each): {error}"
-        ) from error
     env = StochasticFrameSkip(env, n=4, stickprob=0.25)
     if max_episode_steps is not None:
         env = gym.wrappers.TimeLimit(env, max_episode_steps)
     return env
 
 
-def wrap_deepmind_retro(env, frame_stack=False, scale=False) -> gym.Env:
+def wrap_deepmind_retro(env, frame_stack=False) -> gym.Env:
     """Returns ``env`` with observations uint8 [84, 84, 1] and clipped rewards.
 
     Args:
         env: an environment from ``make_retro``.
         frame_stack: whether to stack the last 4 frames here, [84, 84, 4]; not to
             be combined with a VecFrameStack.
-        scale: has to be false, see ``refuse_scaling``.
     """
-    refuse_scaling("wrap_deepmind_retro", scale)
     env = ClipRewardEnv(WarpFrame(env))
     if frame_stack:
         env = FrameStack(env, 4)

@@ -8,7 +8,6 @@ to receive histograms and videos, ``write_histogram(name, values, step)`` and
 
 import contextlib
 import csv
-import importlib.util
 import io
 import itertools
 import json
@@ -18,15 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
-from baselines.common.base.errors import (
-    MissingDependency,
-    UserFileError,
-    UserValueError,
-    first_line,
-    install_command,
-    suggest,
-)
-from baselines.common.base.lazy import import_module
+from baselines.common.base.errors import UserFileError, UserValueError, suggest
+from baselines.common.base.lazy import import_extra, import_module
 from baselines.common.saving.files import (
     flush,
     open_text,
@@ -218,9 +210,6 @@ class WandbOutput:
 
     A resumed run keeps the id of the run that it continues. What that run logged after
     its checkpoint stays there, and is logged a second time.
-
-    Raises:
-        UserValueError: if there is no account to log to.
     """
 
     def __init__(self, folder, state=None):
@@ -228,21 +217,15 @@ class WandbOutput:
         import wandb
 
         config = Path(folder, "config.json")
-        try:
-            self.run = wandb.init(
-                dir=folder,
-                config=json.loads(config.read_text()) if config.is_file() else {},
-                id=state,
-                resume=None if state is None else "allow",
-                # The caller may have a run of their own.
-                reinit="create_new",
-                settings=wandb.Settings(console="off"),
-            )
-        except wandb.Error as error:
-            raise UserValueError(
-                f"cannot log to Weights & Biases: {first_line(error)} "
-                "(WANDB_MODE=offline logs to the folder alone)"
-            ) from None
+        self.run = wandb.init(
+            dir=folder,
+            config=json.loads(config.read_text()) if config.is_file() else {},
+            id=state,
+            resume=None if state is None else "allow",
+            # The caller may have a run of their own.
+            reinit="create_new",
+            settings=wandb.Settings(console="off"),
+        )
         self.wandb = wandb
         self.run.define_metric("*", step_metric="total_timesteps")
 
@@ -290,12 +273,8 @@ def find_output(name):
         UserValueError: if there is no format of that name.
         MissingDependency: if its package is not installed.
     """
-    package = PACKAGES.get(name)
-    if package is not None and importlib.util.find_spec(package) is None:
-        raise MissingDependency(
-            f"the log format {name} needs {package}, which is not installed: "
-            f"{install_command(name)}"
-        )
+    if name in PACKAGES:
+        import_extra(PACKAGES[name], name)
     if name in OUTPUTS:
         return OUTPUTS[name]
     module, colon, attribute = name.partition(":")

@@ -82,14 +82,9 @@ class Logger:
                 another process is writing to the folder.
         """
         self.lock()
-        if self.claimed or not self.has_files:
-            return
-        try:
+        if self.has_files and not self.claimed:
             (remove_run_files if overwrite else check_unused)(self.folder)
-        except BaseException:
-            self.unlock()
-            raise
-        self.claimed = True
+            self.claimed = True
 
     def continue_run(self):
         """Locks the folder of a run that is resumed against others until ``end_run``.
@@ -120,23 +115,20 @@ class Logger:
         self.claim(overwrite)
         self.has_run = True
         self.describe(make_config)
-        self.open()
 
     def begin_again(self):
         """Restarts the files of a run that has no checkpoint to continue from."""
         self.claimed = self.has_run = True
         if self.has_files:
             remove_monitor_files(self.folder)
-        self.open()
 
     def describe(self, make_config):
-        """Writes the ``config.json`` of a run; argument as in ``begin_run``."""
+        """Writes ``config.json`` and opens the files; argument as in ``begin_run``."""
         if self.has_files:
-            self.claim()
             # First, as outputs may read it.
             text = json.dumps(make_config() | {"log_formats": self.formats}, indent=2)
             replace_file(os.path.join(self.folder, "config.json"), f"{text}\n".encode())
-            self.open()
+        self.open()
 
     def dumpkvs(self):
         row = mpi.mean_row({key: plain(key, value) for key, value in self.row.items()})

@@ -9,7 +9,6 @@ import numpy as np
 from baselines import logger
 from baselines.common.base import mpi
 from baselines.common.base.errors import UserValueError
-from baselines.common.base.machine import check_memory
 from baselines.common.data.episodes import result_of
 from baselines.common.envs import as_vec_env
 from baselines.common.envs.spaces import check_spaces
@@ -17,7 +16,6 @@ from baselines.common.saving.log_folder import BEST_MODEL_FILE
 from baselines.common.vec_env.vec_video_recorder import VecFilm
 
 SEED_OFFSET = 5000  # added to a run's seed for its evaluations
-RESULT_BYTES = 250  # for the result of an episode, a dict of three numbers
 
 
 def play_steps(model, env, deterministic=False):
@@ -108,18 +106,6 @@ def write_actions(actions, num_timesteps) -> None:
         logger.write_histogram(name, part, num_timesteps)
 
 
-def check_results(episodes, argument) -> None:
-    """Raises UserValueError if results of ``episodes`` episodes do not fit into memory.
-
-    Args:
-        episodes: number of episodes.
-        argument: name of the argument that sets it, for the message.
-    """
-    check_memory(
-        f"the results of {episodes:,} episodes", episodes * RESULT_BYTES, argument
-    )
-
-
 class Evaluation:
     """Evaluates the model of a run at intervals, and keeps the best one in a file.
 
@@ -133,7 +119,6 @@ class Evaluation:
     """
 
     def __init__(self, env, interval, episodes):
-        check_results(episodes, "eval_episodes")
         self.env = env
         self.interval = interval
         self.episodes = episodes

@@ -3,7 +3,6 @@
 import contextlib
 import os
 import pathlib
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from baselines.common.arguments.arguments import MISSING
@@ -13,9 +12,8 @@ from baselines.common.arguments.discovery import (
     list_algorithms,
 )
 from baselines.common.arguments.parts import Part, changed_parts
-from baselines.common.base import mpi
 from baselines.common.base.errors import UserFileError, UserValueError
-from baselines.common.envs.make import build_env, make_env
+from baselines.common.envs.make import build_env, make_env, rendered
 from baselines.common.envs.registry import GAMES, find_env_type, find_spec
 from baselines.common.envs.spaces import space_from_json
 from baselines.common.saving.config import check_trust, foreign_code, read_config
@@ -110,23 +108,6 @@ class TrainedEnv(NamedTuple):
             gamestate=self.gamestate,
             **rendered(num_env, render_mode, self.env_type, self.env_kwargs),
         )
-
-
-def rendered(num_env, mode, env_type, env_kwargs=MappingProxyType({})) -> dict:
-    """Returns arguments of ``make_vec_env`` for environments that may be rendered.
-
-    In one process, TensorFlow and graphics drivers crash, so these run in workers.
-
-    Args:
-        num_env, env_type, env_kwargs: as in ``make_vec_env``.
-        mode: ``human``, ``rgb_array``, or None for environments that are not rendered.
-    """
-    if mode is None:
-        return dict(env_kwargs=dict(env_kwargs))
-    # stable-retro can run one emulator per process.
-    most = num_env if env_type == "retro" else mpi.available_cores()
-    kwargs = {**env_kwargs, "render_mode": mode}
-    return dict(env_kwargs=kwargs, num_workers=min(num_env, most))
 
 
 def find_env(path, env=None, trust=False) -> TrainedEnv:

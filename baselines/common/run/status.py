@@ -10,8 +10,7 @@ from rich.text import Text
 
 from baselines import logger
 from baselines.common.base import mpi
-from baselines.common.base.amounts import duration, short
-from baselines.common.vec_env import DummyVecEnv
+from baselines.common.base.amounts import duration
 
 LIVE_SECONDS = 0.5  # between changes of the live line
 PLAIN_SECONDS = 60  # without output, after which a plain line is shown
@@ -63,7 +62,7 @@ class Status:
         rate = (num_timesteps - self.first_timestep) / seconds
         left = (self.total_timesteps - num_timesteps) / rate
         return (
-            f"{self.name} {short(num_timesteps)}/{short(self.total_timesteps)} "
+            f"{self.name} {num_timesteps:,}/{self.total_timesteps:,} "
             f"{num_timesteps / self.total_timesteps:.0%} · {rate:,.0f} steps/s · "
             f"{duration(left)} left · {self.score(episodes)}"
         )
@@ -81,13 +80,9 @@ class Status:
 
 
 def name_of(env) -> str:
-    """Returns the id of a VecEnv's environments, or the class if they have none."""
-    if getattr(env, "spec", None) is not None:
-        return env.spec.id
-    base = env.unwrapped
-    if isinstance(base, DummyVecEnv):
-        base = base.envs[0].unwrapped
-    return type(base).__name__
+    """Returns the id of a VecEnv's environments, or its own class if it has none."""
+    spec = getattr(env, "spec", None)
+    return type(env.unwrapped).__name__ if spec is None else spec.id
 
 
 def begin_status(name, env, first_timestep, total_timesteps) -> Status:

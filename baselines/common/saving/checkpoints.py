@@ -14,6 +14,7 @@ import contextlib
 import json
 import os
 import re
+from glob import escape, glob
 
 from baselines.common.base import mpi
 from baselines.common.base.errors import (
@@ -84,7 +85,7 @@ class Checkpoints:
             "states": take_arrays(states, tensors),
         }
         manifest_path = os.path.join(self.folder, f"{num_timesteps:012d}.json")
-        path = data_path(manifest_path)
+        path = data_path(manifest_path, mpi.rank)
         save_tensors(path, tensors, metadata)
         files = mpi.gather((os.path.basename(path), file_digest(path)))
         segments = {}
@@ -163,7 +164,7 @@ class Checkpoints:
                 damaged = problems[0]
                 continue
             check_ranks(run_folder, len(manifest["files"]))
-            tensors, metadata = load_tensors(data_path(path))
+            tensors, metadata = load_tensors(data_path(path, mpi.rank))
             self._check_fits(path, metadata, total_timesteps)
             states = put_arrays(metadata["states"], tensors)
             for name in self.parts:
@@ -210,23 +211,15 @@ class Checkpoints:
 def check_ranks(folder, ranks) -> None:
     """Raises UserValueError if a run had a different number of MPI ranks."""
     if ranks != mpi.size:
-        start = (
-            f"start it with mpiexec -n {ranks}" if ranks > 1 else "leave out mpiexec"
-        )
         raise UserValueError(
             f"cannot resume {folder}: it was trained by {ranks} MPI rank(s), this is a "
-            f"run of {mpi.size}; {start}"
+            f"run of {mpi.size}"
         )
 
 
 def list_manifests(folder) -> list:
     """Returns the paths of all manifests, oldest first, damaged ones included."""
-    names = os.listdir(folder) if os.path.isdir(folder) else []
-    return [
-        os.path.join(folder, name)
-        for name in sorted(names)
-        if re.fullmatch(r"\d{12}\.json", name)
-    ]
+    return sorted(glob(os.path.join(escape(folder), f"{'[0-9]' * 12}.json")))
 
 
 def name_newest(folder) -> str:
@@ -254,7 +247,8 @@ def read_manifest(path) -> dict:
         files, segments = dict(manifest["files"]), dict(manifest["segments"])
     except (LookupError, TypeError, ValueError):
         raise UserValueError(f"{path} is damaged") from None
-    if files.keys() != {data_name(path, rank) for rank in range(len(files))}:
+    paths = [data_path(path, rank) for rank in range(len(files))]
+    if files.keys() != set(map(os.path.basename, paths)):
         raise UserValueError(f"{path} is damaged")
     return {"files": files, "segments": segments}
 
@@ -285,15 +279,9 @@ def rank_of(name) -> int:
     return int(match[1]) if match else 0
 
 
-def data_name(manifest_path, rank) -> str:
-    """Returns the name of a rank's file in the checkpoint of a manifest."""
-    return os.path.basename(manifest_path).removesuffix("json") + file_ending(rank)
-
-
-def data_path(manifest_path) -> str:
-    """Returns the path of this rank's file in the checkpoint of a manifest."""
-    folder = os.path.dirname(manifest_path)
-    return os.path.join(folder, data_name(manifest_path, mpi.rank))
+def data_path(manifest_path, rank) -> str:
+    """Returns the path of a rank's file in the checkpoint of a manifest."""
+    return manifest_path.removesuffix("json") + file_ending(rank)
 
 
 def find_run_folder(folder) -> str:

@@ -150,22 +150,19 @@ def versions(*packages) -> dict:
     Args:
         packages: names of further packages.
     """
-    found = {"python": platform.python_version(), "commit": commit()}
-    found |= {"platform": platform.platform(), "processor": machine.processor()}
-    found["baselines"] = baselines.__version__
+    found = {
+        "python": platform.python_version(),
+        "commit": commit_of_file(baselines.__file__),
+        "platform": platform.platform(),
+        "processor": machine.processor(),
+        "baselines": baselines.__version__,
+    }
     for name in (*VERSIONS_OF, *packages):
         try:
             found[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
             found[name] = None
     return found
-
-
-def commit():
-    """Returns the Git commit of this package's checkout, or None if there is none."""
-    checkout = os.path.dirname(os.path.dirname(baselines.__file__))
-    # Installed, the package may lie in a repository of something else.
-    return describe_commit(checkout) if os.path.exists(f"{checkout}/.git") else None
 
 
 def foreign_commits(code) -> dict:
@@ -188,14 +185,10 @@ def foreign_commits(code) -> dict:
 def commit_of_file(path):
     """Returns the Git commit of a file's repository, None if it is not part of one."""
     folder, name = os.path.split(os.path.abspath(path))
+    words = "describe", "--always", "--dirty", "--exclude=*", "--abbrev=40"
+    # Installed, a file may lie in a repository of something else.
     tracked = ask_git(folder, "ls-files", "--", name)
-    return describe_commit(folder) if tracked else None
-
-
-def describe_commit(folder):
-    """Returns the Git commit of a folder's repository, or None if it is in none."""
-    words = ["describe", "--always", "--dirty", "--exclude=*", "--abbrev=40"]
-    return ask_git(folder, *words)
+    return ask_git(folder, *words) if tracked else None
 
 
 def ask_git(folder, *words):

@@ -120,14 +120,6 @@ def check_writable(folder, name="") -> None:
         raise UserFileError(f"cannot write to {path}: {error.strerror}") from None
 
 
-def check_output_file(path) -> None:
-    """Raises UserFileError if a file cannot be made in a folder that exists."""
-    folder = os.path.dirname(path) or "."
-    if not os.path.isdir(folder):
-        raise UserFileError(f"cannot write {path}: there is no folder {folder}")
-    check_writable(*os.path.split(os.path.abspath(path)))
-
-
 def read_json(path):
     """Returns the values of a JSON file.
 

@@ -3,7 +3,6 @@
 import fcntl
 import os
 import shlex
-from fnmatch import fnmatch
 from glob import escape, glob
 
 from baselines.common.base.errors import UserError, UserFileError, UserValueError
@@ -103,35 +102,23 @@ def check_save_path(path, folder=None) -> None:
 
     Args:
         path: the path.
-        folder: the log folder, whose other files it must not replace; None for no log.
+        folder: the log folder, which must not be at or below it; None for no log.
     """
     place = os.path.abspath(os.path.expanduser(path))
     if os.path.isdir(place) or f"{folder}/".startswith(f"{place}/"):
         raise UserValueError(f"--save_path has to name a file; {place} is a folder")
-    name = os.path.relpath(place, folder) if folder else ""
-    if any(fnmatch(name, pattern) for pattern in ("config.json", *LOG_FILES)):
-        raise UserValueError(f"--save_path is {path}, a file of the log")
     check_writable(*os.path.split(place))
 
 
 def check_unused(folder) -> None:
     """Raises UserFileError if there are files of an earlier run in a folder."""
-    folder = os.path.expanduser(folder)
-    files = [os.path.relpath(path, folder) for path in find_run_files(folder, MARKS)]
-    if not files:
-        return
-    path = os.path.join(folder, "config.json")
-    resume = ""  # It may be another program's.
-    if is_config(path):
-        call = shlex.quote(f"--resume={folder}")
-        if read_json(path).get("command") is None:  # It was started from Python.
-            call = f"learn(..., resume={folder!r})"
-        resume = f"continue it with {call}, "
-    raise UserFileError(
-        f"{folder} has a run already ({', '.join(files[:2])}): {resume}replace it with "
-        "--overwrite (in Python, learn(overwrite=True), before anything is logged), or "
-        "give another folder"
-    )
+    if files := find_run_files(folder, MARKS):
+        raise UserFileError(
+            f"{folder} has a run already ({os.path.basename(files[0])}): continue it, "
+            f"{shlex.quote(f'--resume={folder}')}, replace it, --overwrite, or give "
+            f"another folder (in Python, learn(..., resume={folder!r}), or overwrite="
+            "True before anything is logged)"
+        )
 
 
 def check_no_run(folder) -> None:

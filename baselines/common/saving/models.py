@@ -9,6 +9,7 @@ import numpy as np
 from baselines.common.base.errors import UserError, UserFileError, UserValueError, shown
 from baselines.common.saving.checkpoints import (
     check_files,
+    data_path,
     list_manifests,
     read_manifest,
 )
@@ -86,27 +87,21 @@ def find_model(path) -> str:
     path = os.path.expanduser(path)
     if not os.path.isdir(path):
         is_manifest = re.search(r"(^|/)\d{12}\.json$", path)
-        return data_of_rank_0(path) if is_manifest else path
+        return data_path(path, 0) if is_manifest else path
     model = os.path.join(path, MODEL_FILE)
     saved = trained_for(model) if os.path.isfile(model) else -1
     for manifest in reversed(list_manifests(os.path.join(path, "checkpoints"))):
         if checkpoint_steps(manifest) <= saved:
             break
-        data = data_of_rank_0(manifest)
         with contextlib.suppress(UserError):
             check_files(manifest, read_manifest(manifest)["files"], rank=0)
-            return data
+            return data_path(manifest, 0)
     if os.path.isfile(model):
         return model
     raise UserFileError(
         f"there is no saved model at {path}, a folder with neither {MODEL_FILE} nor an "
         "undamaged checkpoint"
     )
-
-
-def data_of_rank_0(manifest) -> str:
-    """Returns the path of a checkpoint's file, which has the model on all ranks."""
-    return f"{manifest.removesuffix('json')}safetensors"
 
 
 def trained_for(path) -> float:

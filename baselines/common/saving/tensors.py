@@ -3,7 +3,6 @@
 import hashlib
 import json
 import os
-from zipfile import is_zipfile
 
 import numpy as np
 from safetensors import safe_open
@@ -47,10 +46,9 @@ def load_tensors(path):
             names = file.keys()
             return {name: file.get_tensor(name) for name in names}, metadata
     except Exception as error:  # Damage may show itself in any way.
-        reason = f"or is damaged ({first_line(error)})"
-        if is_zipfile(path):
-            reason = "but a .zip, as Stable-Baselines3 saves; it may have pickles in it"
-        raise UserValueError(f"{path} is not a saved model, {reason}") from None
+        raise UserValueError(
+            f"{path} is not a saved model, or is damaged ({first_line(error)})"
+        ) from None
 
 
 def tensors_digest(tensors, metadata) -> str:

@@ -1,16 +1,12 @@
 """Videos of environments."""
 
-import importlib.util
 import os
 
 import gymnasium as gym
 import numpy as np
 
-from baselines.common.base.errors import (
-    MissingDependency,
-    UserValueError,
-    install_command,
-)
+from baselines.common.base.errors import UserValueError
+from baselines.common.base.lazy import import_extra
 
 SUFFIXES = ".mp4", ".gif"
 MIN_HEIGHT = 400  # pixels; smaller frames, such as those of Atari games, are enlarged
@@ -40,11 +36,7 @@ class TerminalFrame(gym.Wrapper):
 def check_packages(*names) -> None:
     """Raises MissingDependency unless packages for videos are installed."""
     for name in names:
-        if importlib.util.find_spec(name) is None:
-            raise MissingDependency(
-                f"videos need {name}, which is not installed: "
-                f"{install_command('video')}"
-            )
+        import_extra(name, "video")
 
 
 def encode_gif(frames, frames_per_second) -> bytes:
@@ -63,41 +55,23 @@ def shrink(frame, max_pixels) -> np.ndarray:
     return cv2.resize(frame, None, fx=factor, fy=factor, interpolation=cv2.INTER_AREA)
 
 
-class Video:
-    """A video file, .mp4 (H.264) or .gif.
+def open_video(path, fps):
+    """Opens a video file, .mp4 (H.264) or .gif, whose missing folders are created.
 
-    Args:
-        path: of the file; missing folders are created.
-        fps: frames per second.
-
-    Raises:
-        MissingDependency, UserValueError: as ``check_video`` does.
-        OSError: if it cannot be written.
+    Returns:
+        an ``imageio`` writer, whose ``append_data`` takes frames [height, width, 3].
     """
+    from imageio import v2  # Only here, because training needs no videos.
 
-    def __init__(self, path, fps):
-        check_video(path)
-        # Only here, because training needs no videos.
-        from imageio import v2
+    path = os.path.abspath(os.path.expanduser(path))
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    if path.endswith(".gif"):
+        return v2.get_writer(path, mode="I", duration=1000 / fps, loop=0)
+    # Players accept H.264 only with even heights and widths.
+    return v2.get_writer(path, fps=fps, macro_block_size=2)
 
-        path = os.path.abspath(os.path.expanduser(path))
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        if path.endswith(".gif"):
-            self.writer = v2.get_writer(path, mode="I", duration=1000 / fps, loop=0)
-        else:
-            # Players accept H.264 only with even heights and widths.
-            self.writer = v2.get_writer(path, fps=fps, macro_block_size=2)
 
-    def add(self, frame) -> None:
-        """Adds a frame [height, width, 3]."""
-        factor = -(-MIN_HEIGHT // len(frame))
-        self.writer.append_data(np.kron(frame, np.ones((factor, factor, 1), np.uint8)))
-
-    def close(self) -> None:
-        self.writer.close()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exc_info):
-        self.close()
+def enlarge(frame) -> np.ndarray:
+    """Returns a frame [height, width, 3], repeating its pixels if they are few."""
+    factor = -(-MIN_HEIGHT // len(frame))
+    return np.kron(frame, np.ones((factor, factor, 1), np.uint8))

@@ -5,12 +5,7 @@ import numpy as np
 from baselines.common.base.errors import UserValueError
 from baselines.common.saving.states import check_like
 from baselines.common.vec_env.serial_envs import SerialEnvs
-from baselines.common.vec_env.vec_env import (
-    VecEnv,
-    check_actions,
-    check_env_fns,
-    check_equal_spaces,
-)
+from baselines.common.vec_env.vec_env import VecEnv, check_actions, check_equal_spaces
 
 
 class DummyVecEnv(VecEnv):
@@ -27,12 +22,11 @@ class DummyVecEnv(VecEnv):
         envs: the environments.
 
     Raises:
-        UserTypeError: if ``env_fns`` is no list of functions.
+        UserTypeError: if observations are dicts or tuples.
         UserValueError: if spaces differ, or an environment is returned twice.
     """
 
     def __init__(self, env_fns):
-        env_fns = check_env_fns(env_fns, type(self).__name__)
         self._serial = SerialEnvs()
         self.envs = self._serial.envs
         self._actions = None
@@ -61,7 +55,7 @@ class DummyVecEnv(VecEnv):
 
     def step_async(self, actions):
         # A copy, as environments may write into their actions.
-        self._actions = check_actions(actions, self.num_envs).copy()
+        self._actions = check_actions(actions).copy()
 
     def step_wait(self):
         if self._actions is None:

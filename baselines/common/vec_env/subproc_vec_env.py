@@ -21,7 +21,6 @@ from baselines.common.saving.states import check_like
 from baselines.common.vec_env.vec_env import (
     VecEnv,
     check_actions,
-    check_env_fns,
     check_equal_spaces,
 )
 from baselines.common.vec_env.worker_process import EXIT_SECONDS, WorkerProcess
@@ -75,12 +74,7 @@ class SubprocVecEnv(VecEnv):
         on_worker_failure="replace",
         worker_timeout=WORKER_TIMEOUT,
     ):
-        env_fns = check_env_fns(env_fns, type(self).__name__)
         num_workers = mpi.available_cores() if num_workers is None else num_workers
-        if num_workers < 1:
-            raise UserValueError(
-                f"SubprocVecEnv needs at least one worker, received {num_workers}"
-            )
         if on_worker_failure not in ("replace", "raise"):
             raise UserValueError(
                 "on_worker_failure has to be 'replace' or 'raise', received "
@@ -132,7 +126,7 @@ class SubprocVecEnv(VecEnv):
 
     def step_async(self, actions):
         self._finish_step()
-        actions = check_actions(actions, self.num_envs)
+        actions = check_actions(actions)
         self._send({w: ("step", actions[w.part]) for w in self._workers})
         self._stepping = True
 

@@ -2,16 +2,10 @@
 
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
 
 import numpy as np
 
-from baselines.common.base.errors import (
-    DivergedError,
-    UserTypeError,
-    UserValueError,
-    shown,
-)
+from baselines.common.base.errors import DivergedError, UserTypeError, UserValueError
 
 
 class VecEnv(ABC):
@@ -100,12 +94,6 @@ class VecEnvWrapper(VecEnv):
     keeps_observations = False  # whether it never changes the inner observations
 
     def __init__(self, venv, observation_space=None, action_space=None):
-        if not hasattr(venv, "num_envs"):
-            raise UserTypeError(
-                f"{type(self).__name__} has to be around a VecEnv, received "
-                f"{type(venv).__name__}; one environment becomes a VecEnv by "
-                "DummyVecEnv([lambda: env])"
-            )
         self.venv = venv
         observation_space = observation_space or venv.observation_space
         action_space = action_space or venv.action_space
@@ -136,33 +124,19 @@ class VecEnvWrapper(VecEnv):
         return getattr(self.venv, name)
 
 
-def check_env_fns(env_fns, name) -> list:
-    """Returns the functions that make the environments of a VecEnv, as a list.
-
-    Args:
-        env_fns: an iterable of functions.
-        name: of the class of the VecEnv.
-
-    Raises:
-        UserTypeError: if it is anything else, or empty.
-    """
-    listed = list(env_fns) if isinstance(env_fns, Iterable) else []
-    if not (listed and all(map(callable, listed))):
-        raise UserTypeError(
-            f"{name} needs a list of functions that each make an environment, such as "
-            f"[lambda: gymnasium.make('CartPole-v1')], received {shown(env_fns)}"
-        )
-    return listed
+def venvs_of(env):
+    """Yields a VecEnv and those that it wraps, outermost first."""
+    while isinstance(env, VecEnvWrapper):
+        yield env
+        env = env.venv
+    yield env
 
 
 def is_resumable(env) -> bool:
     """Whether a VecEnv, ours or one with the same interface, can return its state."""
-    while True:
-        if getattr(env, "get_state", None) is None:
-            return False
-        if not isinstance(env, VecEnvWrapper):
-            return getattr(env, "resumable", True)
-        env = env.venv
+    venvs = list(venvs_of(env))
+    have_states = all(getattr(venv, "get_state", None) for venv in venvs)
+    return have_states and getattr(venvs[-1], "resumable", True)
 
 
 def check_equal_spaces(spaces) -> None:
@@ -187,19 +161,13 @@ def check_equal_spaces(spaces) -> None:
             )
 
 
-def check_actions(actions, num_envs) -> np.ndarray:
-    """Returns actions as an array.
+def check_actions(actions) -> np.ndarray:
+    """Returns actions [N, *shape] as an array.
 
     Raises:
-        UserValueError: unless each environment has one.
         DivergedError: if one is NaN, which an environment would be blamed for.
     """
     actions = np.asarray(actions)
-    if len(actions) != num_envs:
-        raise UserValueError(
-            f"expected an action for each of {num_envs} environments, received "
-            f"{len(actions)}"
-        )
     if actions.dtype.kind == "f" and np.isnan(actions).any():
         raise DivergedError(
             "an action is NaN: if a model chose it, training has diverged, and a "

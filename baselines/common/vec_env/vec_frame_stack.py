@@ -3,8 +3,7 @@
 import numpy as np
 from gymnasium import spaces
 
-from baselines.common.base.errors import UserTypeError
-from baselines.common.vec_env.vec_env import VecEnvWrapper
+from baselines.common.vec_env.vec_env import VecEnvWrapper, venvs_of
 
 
 class VecFrameStack(VecEnvWrapper):
@@ -15,18 +14,10 @@ class VecFrameStack(VecEnvWrapper):
     Args:
         venv: a VecEnv whose observations are a Box.
         nstack: how many frames.
-
-    Raises:
-        UserTypeError: for other observations.
     """
 
     def __init__(self, venv, nstack):
         space = venv.observation_space
-        if not (isinstance(space, spaces.Box) and space.shape):
-            raise UserTypeError(
-                "VecFrameStack needs observations in a Box with at least one axis, "
-                f"received {space}"
-            )
         low = np.concatenate([space.low] * nstack, axis=-1)
         high = np.concatenate([space.high] * nstack, axis=-1)
         super().__init__(venv, spaces.Box(low, high, dtype=space.dtype))
@@ -61,12 +52,11 @@ def count_stacked(env) -> int:
 
     1 if there is no VecFrameStack, or a wrapper above it may change its observations.
     """
-    while isinstance(env, VecEnvWrapper):
-        if isinstance(env, VecFrameStack):
-            return env.nstack
-        if not env.keeps_observations:
-            return 1
-        env = env.venv
+    for venv in venvs_of(env):
+        if isinstance(venv, VecFrameStack):
+            return venv.nstack
+        if not getattr(venv, "keeps_observations", False):
+            break
     return 1
 
 

@@ -1,9 +1,7 @@
 """Picks one part of observations that are dicts."""
 
 import numpy as np
-from gymnasium import spaces
 
-from baselines.common.base.errors import UserValueError
 from baselines.common.vec_env.vec_env import VecEnvWrapper
 
 
@@ -15,19 +13,10 @@ class VecExtractDictObs(VecEnvWrapper):
             Stable-Baselines3. DummyVecEnv and SubprocVecEnv return arrays: with them,
             use a Gymnasium wrapper in each environment to pick the part.
         key: of the part.
-
-    Raises:
-        UserValueError: if observations are not dicts with such a part.
     """
 
     def __init__(self, venv, key):
-        space = venv.observation_space
-        if not isinstance(space, spaces.Dict) or key not in space.spaces:
-            raise UserValueError(
-                f"VecExtractDictObs needs a Dict of observations with a part {key!r}, "
-                f"received {space}"
-            )
-        super().__init__(venv, space[key])
+        super().__init__(venv, venv.observation_space[key])
         self.key = key
 
     def reset(self):

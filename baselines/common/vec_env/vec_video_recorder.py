@@ -3,9 +3,8 @@
 import math
 import os
 
-from baselines.common.base.errors import UserValueError
 from baselines.common.saving.files import writing
-from baselines.common.saving.video import Video, check_packages, shrink
+from baselines.common.saving.video import check_packages, enlarge, open_video, shrink
 from baselines.common.vec_env.vec_env import VecEnvWrapper, tile_images
 
 FRAMES_PER_SECOND = 30
@@ -31,18 +30,13 @@ class VecVideoRecorder(VecEnvWrapper):
     Raises:
         MissingDependency: if the packages for videos are not installed.
         UserFileError: if a video cannot be written.
-        UserValueError: for a length below 1, and when a video begins, if the
-            environments return no images.
+        UserValueError: when a video begins, if the environments return no images.
     """
 
     keeps_observations = True
 
     def __init__(self, venv, directory, record_video_trigger, video_length=200):
         super().__init__(venv)
-        if video_length < 1:
-            raise UserValueError(
-                f"video_length has to be at least 1, received {video_length}"
-            )
         self.directory = directory
         self.record_video_trigger = record_video_trigger
         self.video_length = video_length
@@ -71,8 +65,8 @@ class VecVideoRecorder(VecEnvWrapper):
             self.path = os.path.join(self.directory, f"video{self.num_steps:08}.mp4")
             self.frames_left = self.video_length
         with writing(self.path):
-            self.video = self.video or Video(self.path, FRAMES_PER_SECOND)
-            self.video.add(frame)
+            self.video = self.video or open_video(self.path, FRAMES_PER_SECOND)
+            self.video.append_data(enlarge(frame))
         self.frames_left -= 1
         if self.frames_left == 0:
             self._end_video()
