@@ -55,7 +55,7 @@ def make_atari(env_id, max_episode_steps=None, **env_kwargs) -> gym.Env:
 
 
 def wrap_deepmind(
-    env, episode_life=True, clip_rewards=True, frame_stack=False
+    env, episode_life=True, clip_rewards=True, frame_stack=False, scale=False
 ) -> gym.Env:
     """Returns ``env`` with the observations of DeepMind's agents: uint8 [84, 84, 1].
 
@@ -65,7 +65,10 @@ def wrap_deepmind(
         clip_rewards: whether rewards are replaced by their sign.
         frame_stack: whether to stack the last 4 frames here, [84, 84, 4]; leave it
             off if a VecFrameStack follows.
+        scale: has to be false, as in most scripts for OpenAI Baselines.
     """
+    if scale:
+        raise UserValueError("leave out scale: networks divide uint8 frames by 255")
     if episode_life:
         env = EpisodicLifeEnv(env)
     if "FIRE" in env.unwrapped.get_action_meanings():

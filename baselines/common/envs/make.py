@@ -150,7 +150,9 @@ def explained(spec, env_type):
         yield
     except (ImportError, gym.error.DependencyNotInstalled) as error:
         reason = first_line(error)
-        if env_type in EXTRAS:
+        if spec.version in (2, 3) and f"{spec.name}-v4" in gym.registry:  # of MuJoCo
+            reason = f"did you mean '{spec.name}-v4'? ({reason})"
+        elif env_type in EXTRAS:
             reason = f"{install_command(EXTRAS[env_type])} first ({reason})"
         raise MissingDependency(f"{name} cannot be used: {reason}") from error
     except gym.error.Error as error:

@@ -2,6 +2,7 @@
 
 import contextlib
 import importlib.util
+import re
 
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec
@@ -40,7 +41,9 @@ def find_spec(env_id: str) -> EnvSpec:
     if name in games:
         return EnvSpec(name, entry_point="stable_retro:make", kwargs={"game": name})
     known = [*gym.registry, *games]
-    hint = suggest(name, known, module + colon)
+    base = re.sub(r"(NoFrameskip|Deterministic)?-v\d+$", "", name)
+    game = f"{base[:1].upper()}{base[1:]}NoFrameskip-v4"
+    hint = suggest(game if game in known else name, known, module + colon)
     missing = [
         x for name, x in OPTIONAL.items() if importlib.util.find_spec(name) is None
     ]

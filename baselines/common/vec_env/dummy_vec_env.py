@@ -55,7 +55,7 @@ class DummyVecEnv(VecEnv):
 
     def step_async(self, actions):
         # A copy, as environments may write into their actions.
-        self._actions = check_actions(actions).copy()
+        self._actions = check_actions(actions, self.num_envs).copy()
 
     def step_wait(self):
         if self._actions is None:

@@ -47,7 +47,7 @@ class GymnasiumVecEnv(VecEnv):
         return np.array(obs)
 
     def step_async(self, actions):
-        self._actions = check_actions(actions)
+        self._actions = check_actions(actions, self.num_envs)
 
     def step_wait(self):
         obs, rewards, terminated, truncated, info = self.vector_env.step(self._actions)

@@ -126,7 +126,7 @@ class SubprocVecEnv(VecEnv):
 
     def step_async(self, actions):
         self._finish_step()
-        actions = check_actions(actions)
+        actions = check_actions(actions, self.num_envs)
         self._send({w: ("step", actions[w.part]) for w in self._workers})
         self._stepping = True
 

@@ -161,13 +161,16 @@ def check_equal_spaces(spaces) -> None:
             )
 
 
-def check_actions(actions) -> np.ndarray:
+def check_actions(actions, num_envs) -> np.ndarray:
     """Returns actions [N, *shape] as an array.
 
     Raises:
+        UserValueError: unless there is one for each environment.
         DivergedError: if one is NaN, which an environment would be blamed for.
     """
     actions = np.asarray(actions)
+    if len(np.atleast_1d(actions)) != num_envs:
+        raise UserValueError(f"{num_envs} environments need as many actions: {actions}")
     if actions.dtype.kind == "f" and np.isnan(actions).any():
         raise DivergedError(
             "an action is NaN: if a model chose it, training has diverged, and a "
