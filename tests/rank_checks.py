@@ -41,7 +41,7 @@ def collectives():
     assert mpi.mean(np.float32([mpi.rank])).dtype == np.float32
     assert mpi.broadcast(7 + mpi.rank) == 7
     assert mpi.gather(mpi.rank == 1) == [rank == 1 for rank in range(mpi.size)]
-    assert mpi.own_seed(5) == 5 + 10_000 * mpi.rank
+    assert mpi.seed_of_rank(5) == 5 + 10_000 * mpi.rank
     with logger.scoped_configure():  # a new folder, which has the time in its name
         assert len(set(mpi.gather(logger.get_dir()))) == 1
 

@@ -14,7 +14,7 @@ def set_global_seeds(seed) -> None:
     ``seed``.
     """
     if seed is not None:
-        keras.utils.set_random_seed(mpi.own_seed(seed))
+        keras.utils.set_random_seed(mpi.seed_of_rank(seed))
 
 
 def make_seed(seed) -> int:
@@ -26,4 +26,4 @@ def make_seed(seed) -> int:
     if seed is None:
         seed = mpi.broadcast(secrets.randbelow(2**31))
     keras.utils.set_random_seed(int(seed))
-    return mpi.own_seed(int(seed))
+    return mpi.seed_of_rank(int(seed))

@@ -146,7 +146,7 @@ def mean_row(row) -> dict:
     return means
 
 
-def own_seed(seed):
+def seed_of_rank(seed):
     """Returns this rank's seed, for what has to differ between ranks; None for None."""
     return None if seed is None else seed + SEED_STEP * rank
 

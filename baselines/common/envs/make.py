@@ -219,7 +219,7 @@ def make_vec_env(
         check_env_type(env_type)
     env_type = env_type or find_env_type(spec)
     # Read here, because worker processes are not MPI ranks.
-    seed, rank = mpi.own_seed(seed), mpi.rank
+    seed, rank = mpi.seed_of_rank(seed), mpi.rank
 
     def env_fn(index):
         def make():

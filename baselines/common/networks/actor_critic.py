@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from baselines.common import backend
 from baselines.common.envs.spaces import check_observations, clip_actions
 from baselines.common.networks.layers import dense
-from baselines.common.networks.model import Model, build_network
+from baselines.common.networks.model import Model, State, build_network
 from baselines.common.networks.normalizer import Normalizer, make_normalizer
 
 
@@ -203,11 +203,7 @@ class ActorCritic(Model):
             critic.value.bias.assign(critic.value.bias * ratio + shift)
 
     def step(
-        self,
-        obs: ArrayLike,
-        S: ArrayLike | None = None,
-        M: ArrayLike | None = None,
-        deterministic: bool = False,
+        self, obs: Any, S: State = None, M: State = None, deterministic: bool = False
     ) -> tuple:
         """Chooses an action for each observation.
 
@@ -230,8 +226,6 @@ class ActorCritic(Model):
         # In float32, they may lie beyond the bounds by a rounding error.
         return clip_actions(np.asarray(self._act(obs, noise)), self.action_space)
 
-    def value(
-        self, obs: ArrayLike, S: ArrayLike | None = None, M: ArrayLike | None = None
-    ) -> np.ndarray:
+    def value(self, obs: Any, S: State = None, M: State = None) -> np.ndarray:
         """Returns the values of the most likely actions, [N]."""
         return self.step(obs, deterministic=True)[1]

@@ -11,7 +11,7 @@ from baselines.common import backend
 from baselines.common.envs.spaces import check_observations
 from baselines.common.networks.distributions import Categorical
 from baselines.common.networks.layers import dense
-from baselines.common.networks.model import Model, build_network
+from baselines.common.networks.model import Model, State, build_network
 
 
 class DiscreteActorCritic(Model):
@@ -88,11 +88,7 @@ class DiscreteActorCritic(Model):
         return self.to_actions(actions), *map(np.asarray, others)
 
     def step(
-        self,
-        obs: ArrayLike,
-        S: ArrayLike | None = None,
-        M: ArrayLike | None = None,
-        deterministic: bool = False,
+        self, obs: Any, S: State = None, M: State = None, deterministic: bool = False
     ) -> tuple:
         """Chooses an action for each observation.
 
@@ -108,8 +104,6 @@ class DiscreteActorCritic(Model):
         actions, values, _, neglogps = self.act(obs, deterministic)
         return actions, values, None, neglogps
 
-    def value(
-        self, obs: ArrayLike, S: ArrayLike | None = None, M: ArrayLike | None = None
-    ) -> np.ndarray:
+    def value(self, obs: Any, S: State = None, M: State = None) -> np.ndarray:
         """Returns the values of the policy, [N]; arguments as in ``step``."""
         return self.act(obs, deterministic=True)[1]

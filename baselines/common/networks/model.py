@@ -30,6 +30,8 @@ from baselines.common.envs.spaces import (
 from baselines.common.saving.models import load_model, save_model
 from baselines.common.saving.states import check_like
 
+State = ArrayLike | None
+
 
 class Model:
     """Named Keras layers, in ``parts``, and a random generator for acting.
@@ -145,7 +147,7 @@ class Model:
         self,
         obs: ArrayLike,
         state: np.ndarray | None = None,
-        episode_start: ArrayLike | None = None,
+        episode_start: State = None,
         deterministic: bool = False,
     ) -> tuple[Any, np.ndarray | None]:
         """Chooses actions that can be passed to an environment.

@@ -13,7 +13,12 @@ from baselines.common.base.errors import UserValueError
 from baselines.common.envs.spaces import check_observations
 from baselines.common.networks.distributions import make_distribution
 from baselines.common.networks.layers import dense
-from baselines.common.networks.model import Model, build_network, check_separate
+from baselines.common.networks.model import (
+    Model,
+    State,
+    build_network,
+    check_separate,
+)
 from baselines.common.networks.normalizer import make_normalizer
 
 
@@ -163,11 +168,7 @@ class Policy(Model):
         return actions, values, states, pi.neglogp(params, actions)
 
     def step(
-        self,
-        obs: ArrayLike,
-        S: ArrayLike | None = None,
-        M: ArrayLike | None = None,
-        deterministic: bool = False,
+        self, obs: Any, S: State = None, M: State = None, deterministic: bool = False
     ) -> tuple:
         """Chooses an action for each observation.
 
@@ -190,9 +191,7 @@ class Policy(Model):
         actions = self.to_actions(actions)
         return actions, np.asarray(values), states, np.asarray(neglogps)
 
-    def value(
-        self, obs: ArrayLike, S: ArrayLike | None = None, M: ArrayLike | None = None
-    ) -> np.ndarray:
+    def value(self, obs: Any, S: State = None, M: State = None) -> np.ndarray:
         """Returns the values of observations, [N]; arguments as in ``step``."""
         check_observations(obs, self.observation_space)
         return np.asarray(self._value(obs, *self._state_of(len(obs), S, M)))

@@ -12,7 +12,7 @@ from baselines.common import backend
 from baselines.common.base.errors import UserTypeError
 from baselines.common.envs.spaces import check_observations
 from baselines.common.networks.layers import Scalar, Stream, split_last
-from baselines.common.networks.model import Model, build_network
+from baselines.common.networks.model import Model, State, build_network
 
 
 class QFunction(Model):
@@ -119,11 +119,7 @@ class QFunction(Model):
         self.parts["exploration"].value.assign(value)
 
     def step(
-        self,
-        obs: ArrayLike,
-        S: ArrayLike | None = None,
-        M: ArrayLike | None = None,
-        deterministic: bool = False,
+        self, obs: Any, S: State = None, M: State = None, deterministic: bool = False
     ) -> tuple:
         """Chooses an action for each observation.
 
@@ -150,9 +146,7 @@ class QFunction(Model):
         actions = actions + self.action_space.start
         return actions.astype(self.action_space.dtype), values.max(axis=1), None, None
 
-    def value(
-        self, obs: ArrayLike, S: ArrayLike | None = None, M: ArrayLike | None = None
-    ) -> np.ndarray:
+    def value(self, obs: Any, S: State = None, M: State = None) -> np.ndarray:
         """Returns the values of the best actions, [N]; arguments as in ``step``."""
         check_observations(obs, self.observation_space)
         noise = np.zeros((1, sum(self.noise_sizes)), np.float32)

@@ -21,7 +21,7 @@ from baselines.common.run.run import Run
 from baselines.common.saving.checkpoints import find_run_folder
 from baselines.common.saving.config import (
     check_trust,
-    foreign_code,
+    external_code,
     read_config,
 )
 
@@ -202,7 +202,7 @@ def logging_to(resumed, trust):
     configured = current.folder and os.path.realpath(current.folder)
     if configured != os.path.realpath(folder):
         formats = read_config(folder)["log_formats"]
-        check_trust(folder, foreign_code({}, (), formats), trust)
+        check_trust(folder, external_code({}, (), formats), trust)
         with logger.scoped_configure(folder, formats):
             yield
         return

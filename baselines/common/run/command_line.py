@@ -29,7 +29,7 @@ from baselines.common.run.settings import NUM_TIMESTEPS, RUN_ARGUMENTS, VECTORS
 from baselines.common.saving.checkpoints import check_ranks, list_manifests
 from baselines.common.saving.config import (
     check_trust,
-    foreign_code,
+    external_code,
     is_inside,
     read_config,
 )
@@ -172,11 +172,11 @@ def resumed_arguments(words) -> Arguments:
         )
     shared = arg.SHARED_ARGUMENTS
     trust = shared["trust"].validate(words.get("trust", False))
-    code = foreign_code(stored, (), config["log_formats"])
+    code = external_code(stored, (), config["log_formats"])
     check_trust(folder, code, trust)
     learn = import_learn(find_algorithm(stored["alg"]))
     absolute_paths(learn, words)
-    check_trust(folder, foreign_code(stored, changed_parts(learn, stored)), trust)
+    check_trust(folder, external_code(stored, changed_parts(learn, stored)), trust)
     arguments = gather_run(learn, {"config.json": stored, "given": words})
     for name in words.keys() - {"resume", "trust"}:
         argument = arguments.declared.get(name)

@@ -16,7 +16,7 @@ from baselines.common.base.errors import UserFileError, UserValueError
 from baselines.common.envs.make import build_env, make_env, rendered
 from baselines.common.envs.registry import GAMES, find_env_type, find_spec
 from baselines.common.envs.spaces import space_from_json
-from baselines.common.saving.config import check_trust, foreign_code, read_config
+from baselines.common.saving.config import check_trust, external_code, read_config
 from baselines.common.saving.models import find_model, read_model
 from baselines.common.vec_env.vec_env import VecEnv
 
@@ -57,7 +57,7 @@ def load(path: str | os.PathLike, trust: bool = False, **given) -> "Model":
     learn = import_learn(module)
     parts = {n: x.marker(Part) for n, x in learn.declared.items() if x.marker(Part)}
     stored |= {n: part.when_loaded for n, part in parts.items() if part.when_loaded}
-    check_trust(path, foreign_code(stored, changed_parts(learn, stored)), trust)
+    check_trust(path, external_code(stored, changed_parts(learn, stored)), trust)
     for name in stored.pop(MISSING, []):
         if name not in given:
             raise UserValueError(
@@ -137,7 +137,7 @@ def find_env(path, env=None, trust=False) -> TrainedEnv:
         raise UserFileError(
             f"no config.json beside {path} names an environment; give --env"
         )
-    check_trust(path, foreign_code({"env": stored["env"]}), trust)
+    check_trust(path, external_code({"env": stored["env"]}), trust)
     return TrainedEnv(
         find_spec(stored["env"]),
         stored["env_type"],

@@ -34,7 +34,7 @@ def make_config(arguments, command=None) -> dict:
         "ranks": mpi.size,
         "command": command_line(command),
         "resumed": [],
-        "versions": versions() | foreign_commits(foreign_code(arguments)),
+        "versions": versions() | external_commits(external_code(arguments)),
     }
 
 
@@ -45,7 +45,7 @@ def add_start(config, arguments, command=None) -> dict:
         config: what ``read_config`` returned.
         arguments, command: as in ``make_config``.
     """
-    again = versions() | foreign_commits(foreign_code(arguments))
+    again = versions() | external_commits(external_code(arguments))
     start = {"command": command_line(command), "versions": again}
     resumed = [*config["resumed"], start]
     return config | {"arguments": arguments, "resumed": resumed}
@@ -79,7 +79,7 @@ def check_trust(path, code, trust) -> None:
 
     Args:
         path: of the run or model that names it, for the message.
-        code: as ``foreign_code`` returns it.
+        code: as ``external_code`` returns it.
         trust: whether it may be imported.
     """
     for name, value in code.items():
@@ -90,7 +90,7 @@ def check_trust(path, code, trust) -> None:
             )
 
 
-def foreign_code(arguments, parts=PARTS, log_formats=()) -> dict:
+def external_code(arguments, parts=PARTS, log_formats=()) -> dict:
     """Returns what names code outside this package among a run's arguments.
 
     Args:
@@ -132,7 +132,7 @@ def resume_command(folder, config) -> str:
 
 def trust_flag(config) -> list:
     """Returns the flag that a command needs for the code that a run names, if any."""
-    code = foreign_code(config["arguments"], log_formats=config.get("log_formats", ()))
+    code = external_code(config["arguments"], log_formats=config.get("log_formats", ()))
     # Presets of this package name their parts as module:function, too.
     others = [x for x in code.values() if not x.startswith("baselines.")]
     return ["--trust"] if others else []
@@ -165,11 +165,11 @@ def versions(*packages) -> dict:
     return found
 
 
-def foreign_commits(code) -> dict:
+def external_commits(code) -> dict:
     """Returns the Git commits of code outside this package.
 
     Args:
-        code: as ``foreign_code`` returns it.
+        code: as ``external_code`` returns it.
 
     Returns:
         the commit, or None, by ``commit of MODULE``.
