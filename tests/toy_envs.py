@@ -126,17 +126,6 @@ class SlowEnv(CounterEnv):
         return super().step(action)
 
 
-class LargeInfoEnv(CounterEnv):
-    """Returns ``size`` bytes of info with every step."""
-
-    def __init__(self, size):
-        super().__init__()
-        self.size = size
-
-    def step(self, action):
-        return *super().step(action)[:4], {"bytes": bytes(self.size)}
-
-
 BOX = spaces.Box(-np.inf, np.inf, (2,), np.float32)
 GOOD = np.zeros(2, np.float32)
 
