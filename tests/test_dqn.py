@@ -370,24 +370,6 @@ def assert_weights(model, expected):
         np.testing.assert_array_equal(model.named_variables[name].numpy(), value)
 
 
-def test_best_weights_between_two_looks_are_returned_if_training_stops_there():
-    """Also if an evaluation was due, but had not met ``stop_at``."""
-    looks, last = [], {}
-
-    def callback(names, _):
-        episodes, steps = names["run"].episodes, names["num_timesteps"]
-        if episodes.count >= 100 and steps % 400 == 0:
-            looks.append(episodes.mean("r"))
-        if looks and episodes.mean("r") > max(looks):
-            last.update(names["model"].get_state()["variables"])
-        return bool(last)
-
-    settings = dict(eval_env=cartpoles(), eval_interval=10**5, stop_at=500.0)
-    settings |= dict(checkpoint_freq=400, callback=callback)
-    model = learn(env=cartpoles(4), **settings, **RANDOMLY)
-    assert_weights(model, last)
-
-
 def test_weights_that_met_stop_at_in_an_evaluation_are_returned():
     means, last = [], {}
 

@@ -114,12 +114,6 @@ class Counting(Sure):
         return np.array([self.next - 2, self.next - 1]), None, None, None
 
 
-def test_actions_are_of_the_episodes_that_count():
-    actions = []
-    evaluate(Counting(), Turns(), 2, deterministic=True, actions=actions)
-    assert np.concatenate(actions).tolist() == [0, 1, 3]
-
-
 class Watcher:
     """A log format that keeps histograms and videos."""
 

@@ -127,25 +127,6 @@ def test_four_in_five_get_another_goal_all_alike():
     np.testing.assert_allclose(shares, 0.2, atol=0.03)
 
 
-def test_episode_goes_on_after_it_was_restored():
-    """Longer than the memory, so that its first steps are gone."""
-    buffer, other = make(size=6), make(size=6)
-    fill(buffer)
-    for step in range(2):
-        obs = show(33 + step, 62 + step)
-        rewards = minus_distance(obs[:, :1], obs[:, 2:])
-        if step == 1:
-            other.set_state(buffer.get_state())
-        for memory in (buffer, other)[: step + 1]:
-            last = {0: obs[0], 1: obs[1]}
-            dones = np.full(2, step == 1)
-            memory.add(np.zeros(2, int), rewards, dones, obs, last if step else {}, [])
-            check_memory(memory)
-    for field, same in zip(buffer.sample(1, 50), other.sample(1, 50)):
-        np.testing.assert_array_equal(field, same)
-    assert set(buffer.sample(1, 200).obs[0, :, 2]) == {32, 33, 34, 61, 62, 63}
-
-
 def test_rewards_that_compute_reward_does_not_return_are_refused():
     buffer = make()
     buffer.start(show(10, 50))

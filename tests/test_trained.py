@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from conftest import import_learn
 from gymnasium import spaces
-from toy_envs import CounterEnv
 
 import baselines
 from baselines import evaluate, logger, play, run
@@ -23,8 +22,6 @@ from baselines.common.envs.spaces import space_from_json, space_to_json
 from baselines.common.run.evaluation import play_steps
 from baselines.common.saving.models import find_model, save_model
 from baselines.common.saving.tensors import load_tensors
-from baselines.common.saving.video import TerminalFrame
-from baselines.common.vec_env import DummyVecEnv
 
 OBS = np.random.default_rng(0).normal(size=(6, 4)).astype(np.float32)
 
@@ -156,41 +153,6 @@ def test_spaces_survive_a_file(space):
     assert found == space and str(found) == str(space)
 
 
-REWARDS = """
-class Halves:
-    variables = ()
-
-    def begin(self):
-        pass
-
-    def __call__(self, rollout):
-        return 0.5 * rollout.rewards, {}
-
-
-def halves(run, policy, /):
-    return Halves()
-"""
-
-
-def test_model_trained_by_a_reward_of_ones_own(tmp_path, monkeypatch, capsys):
-    (tmp_path / "my_rewards_1.py").write_text(REWARDS)
-    monkeypatch.syspath_prepend(tmp_path)
-    words = "--alg=trpo --env=CartPole-v1 --num_timesteps=24 --timesteps_per_batch=12"
-    words += f" --reward=my_rewards_1:halves --log_path={tmp_path / 'log'}"
-    run.main(words.split())
-    evaluate.main([str(tmp_path / "log"), "--episodes=1"])  # without this code
-    assert "of 1 episode," in capsys.readouterr().out
-
-
-def test_environment_that_is_not_drawn(tmp_path):
-    pytest.importorskip("imageio")
-    env = "--env=toy_envs:CounterByName-v0"
-    folder = str(tmp_path / "log")
-    run.main(["--alg=a2c", env, "--num_timesteps=50", f"--log_path={folder}"])
-    with pytest.raises(SystemExit, match="2"):
-        cli.command(play.play_run, [folder, env, "--video=x.mp4"])
-
-
 def test_evaluate_prints_scores(trained, capsys):
     argv = [str(trained), "--episodes=5", "--seed=3", "--deterministic"]
     result = cli.command(evaluate.evaluate_run, argv)
@@ -219,18 +181,6 @@ def test_play_writes_a_video(trained, tmp_path, capsys, name):
     shown = steps + 1  # the first state, and the one after each step
     assert len(frames) == shown or (path.suffix == ".gif" and 1 < len(frames) < shown)
     assert np.ptp(frames[0]) > 100  # a pole on a white ground
-
-
-def test_video_has_the_first_and_the_last_state_of_an_episode():
-    class Frames(list):
-        add = list.append
-
-    env = TerminalFrame(CounterEnv(terminate_after=2))
-    venv = play.FilmedVecEnv(DummyVecEnv([lambda: env]), video=Frames())
-    venv.reset()
-    for _ in range(3):
-        venv.step([0])
-    assert [frame.max() for frame in venv.video] == [0, 1, 2, 0]
 
 
 @pytest.fixture
