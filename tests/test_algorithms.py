@@ -196,15 +196,9 @@ def test_training_compiled_by_xla_is_that_of_tensorflow(
 
     def train(use_xla):
         monkeypatch.setattr(backend.tensorflow, "USE_XLA", use_xla)
+        settings = dict(small, seed=0, total_timesteps=110, overwrite=True)
         with make() as env:
-            model = learn(
-                **small,
-                env=env,
-                network="mlp",
-                seed=0,
-                total_timesteps=110,
-                overwrite=True,
-            )
+            model = learn(env, "mlp", **settings)
         return [variable.numpy() for variable in model.variables]
 
     for expected, value in zip(train(False), train(True), strict=True):
@@ -281,14 +275,8 @@ def test_training_in_bfloat16_is_that_of_float32(learn, small, env_id, tmp_path)
     def train(precision, **changes):
         folder = tmp_path / precision
         with logger.scoped_configure(str(folder), ["csv"]):
-            model = learn(
-                **settings,
-                env=RandomImages(space),
-                network="cnn_small",
-                seed=0,
-                precision=precision,
-                **changes,
-            )
+            given = dict(settings, seed=0, precision=precision, **changes)
+            model = learn(RandomImages(space), "cnn_small", **given)
         return model, folder
 
     def read_weights(model):
@@ -341,23 +329,13 @@ def test_results_do_not_depend_on_the_number_of_workers(
 
     def results(num_workers):
         folder = str(tmp_path / str(num_workers))
+        given = dict(num_env=3, seed=5, log_dir=folder, num_workers=num_workers)
+        network = "cnn_small" if game else "mlp"
         with (
             logger.scoped_configure(folder, ["csv"]),
-            make_vec_env(
-                game or env_id,
-                num_env=3,
-                seed=5,
-                log_dir=folder,
-                num_workers=num_workers,
-            ) as env,
+            make_vec_env(game or env_id, **given) as env,
         ):
-            model = learn(
-                **small,
-                env=env,
-                network="cnn_small" if game else "mlp",
-                seed=5,
-                total_timesteps=steps,
-            )
+            model = learn(env, network, seed=5, total_timesteps=steps, **small)
         weights = [v.numpy() for v in model.variables]
         return read_rows(folder), read_episodes(folder), weights
 

@@ -237,38 +237,30 @@ def test_evaluations_do_not_play_the_episodes_trained_on(quiet):
     assert env.seed == 3 and eval_env.seed == 5003
 
 
-def a_monitor(folder):
-    return make_env("CartPole-v1", monitor_file=f"{folder}/eval")
-
-
-def a_monitor_in_a_worker(folder):
-    return make_vec_env("CartPole-v1", num_workers=1, log_dir=folder)
-
-
 def a_vec_monitor(folder):
     env = DummyVecEnv([lambda: gym.make("CartPole-v1")])
     return VecMonitor(env, f"{folder}/eval.monitor.csv")
 
 
 @pytest.mark.parametrize(
-    "make_eval_env", [a_monitor, a_monitor_in_a_worker, a_vec_monitor]
+    "make_eval_env",
+    [
+        lambda folder: make_env("CartPole-v1", monitor_file=f"{folder}/eval"),
+        lambda folder: make_vec_env("CartPole-v1", num_workers=1, log_dir=folder),
+        a_vec_monitor,
+    ],
+    ids=["monitor", "worker", "vec_monitor"],
 )
 def test_files_of_evaluations_begin_once_a_run_may(tmp_path, make_eval_env):
     folder = str(tmp_path / "log")
+    settings = dict(eval_interval=10, eval_episodes=1, seed=0)
+    settings |= dict(checkpoint_interval=5)  # so the first is before an evaluation
 
     def train(**given):
         eval_env = make_eval_env(folder)
         with logger.scoped_configure(folder, []):
-            import_learn("a2c")(
-                env=gym.make("CartPole-v1"),
-                network="mlp",
-                eval_env=eval_env,
-                eval_interval=10,
-                eval_episodes=1,
-                checkpoint_interval=5,  # so the first one is before an evaluation
-                seed=0,
-                **given,
-            )
+            env = gym.make("CartPole-v1")
+            a2c.learn(env, "mlp", eval_env=eval_env, **settings, **given)
         eval_env.close()
         (file,) = (tmp_path / "log").glob("*.monitor.csv")
         return file.read_text()
@@ -282,16 +274,9 @@ def test_files_of_evaluations_begin_once_a_run_may(tmp_path, make_eval_env):
 
 def test_training_stops_at_a_score(tmp_path):
     def train(**settings):
+        settings |= dict(total_timesteps=5000, log_interval=1, seed=0, overwrite=True)
         with logger.scoped_configure(str(tmp_path), ["csv"]):
-            import_learn("a2c")(
-                env=gym.make("CartPole-v1"),
-                network="mlp",
-                total_timesteps=5000,
-                log_interval=1,
-                seed=0,
-                overwrite=True,
-                **settings,
-            )
+            a2c.learn(gym.make("CartPole-v1"), "mlp", **settings)
         return read_rows(tmp_path)[-1]
 
     # Of the last 100 episodes: at least as many have ended.

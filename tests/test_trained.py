@@ -141,16 +141,40 @@ def test_load_runs_no_code_that_a_file_names(trained, tmp_path, change):
         spaces.Box(0, 255, (3, 4, 2), np.uint8),
         spaces.Box(np.array([-1, -np.inf]), np.array([0.1, np.inf]), dtype=np.float32),
         spaces.Box(-1, 1, (0,), np.float32),
-        spaces.Discrete(3, start=-1),
-        spaces.Discrete(3, dtype=np.int8),
+        spaces.Discrete(3, start=-1, dtype=np.int8),
         spaces.MultiDiscrete([2, 3], start=[1, 0]),
-        spaces.MultiBinary(3),
         spaces.MultiBinary([2, 2]),
     ],
 )
 def test_spaces_survive_a_file(space):
     found = space_from_json(json.loads(json.dumps(space_to_json(space))))
     assert found == space and str(found) == str(space)
+
+
+REWARDS = """
+class Halves:
+    variables = ()
+
+    def begin(self):
+        pass
+
+    def __call__(self, rollout):
+        return 0.5 * rollout.rewards, {}
+
+
+def halves(run, policy, /):
+    return Halves()
+"""
+
+
+def test_model_trained_by_a_reward_of_ones_own(tmp_path, monkeypatch, capsys):
+    (tmp_path / "my_rewards_1.py").write_text(REWARDS)
+    monkeypatch.syspath_prepend(tmp_path)
+    words = "--alg=trpo --env=CartPole-v1 --num_timesteps=24 --timesteps_per_batch=12"
+    words += f" --reward=my_rewards_1:halves --log_path={tmp_path / 'log'}"
+    run.main(words.split())
+    evaluate.main([str(tmp_path / "log"), "--episodes=1"])  # without this code
+    assert "of 1 episode," in capsys.readouterr().out
 
 
 def test_evaluate_prints_scores(trained, capsys):
