@@ -120,19 +120,6 @@ def test_preset_links_the_page_of_its_algorithm(alg, learn):
     assert learn.preset_of is None or f"]({base_of(learn)}.md#" in read_page(alg)
 
 
-@pytest.mark.parametrize("alg", [x for x in ALGORITHMS if not is_preset(x)])
-def test_pseudocode_calls_what_the_code_calls(alg):
-    code = (ROOT / "baselines" / alg / f"{alg}.py").read_text()
-    pseudocode = re.search(
-        r"```text\n(.*?)```", read_section(read_page(alg), "One update"), re.S
-    )[1]
-    calls = set(re.findall(r"([\w.]+\()", pseudocode))
-    assert len(calls) > 3
-    assert [x for x in calls if not re.search(rf"(?<!\w){re.escape(x)}", code)] == []
-    losses = re.findall(r"^def (\w+_loss\()", code, re.M)
-    assert set(losses) <= calls
-
-
 def read_value(cell):
     """Returns the number, list or text of a cell."""
     try:

@@ -226,9 +226,6 @@ def write_balancing_expert(episodes, steps):
 def test_interrupted_run_goes_on_as_if_it_had_not_been(capsys):
     write_balancing_expert(episodes=2, steps=50)
     run.main(f"--alg=gail {CARTPOLE} --log_path=whole".split())
-    assert "expert.npz: 100 transitions, 2 episodes, mean return 50" in (
-        capsys.readouterr().out
-    )
     with killed_after(3):
         run.main(f"--alg=gail {CARTPOLE} --log_path=cut".split())
     run.main(["--resume=cut"])

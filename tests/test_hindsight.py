@@ -8,7 +8,6 @@ from memory_checks import check_memory
 from toy_envs import BitFlips, CounterEnv
 
 from baselines import ddpg, logger, run, sac, td3
-from baselines.bench import Monitor
 from baselines.common.base.errors import UserError, UserValueError
 from baselines.common.data.episodes import EpisodeResults, result_of, results_of
 from baselines.common.data.hindsight_replay import HindsightReplayBuffer
@@ -17,7 +16,6 @@ from baselines.common.envs.goals import Goals, find_goals
 from baselines.common.run.evaluation import summary
 from baselines.common.vec_env import (
     DummyVecEnv,
-    SubprocVecEnv,
     VecMonitor,
 )
 from baselines.dqn import learn
@@ -129,25 +127,6 @@ def test_four_in_five_get_another_goal_all_alike():
     np.testing.assert_allclose(shares, 0.2, atol=0.03)
 
 
-def test_episode_goes_on_after_it_was_restored():
-    """Longer than the memory, so that its first steps are gone."""
-    buffer, other = make(size=6), make(size=6)
-    fill(buffer)
-    for step in range(2):
-        obs = show(33 + step, 62 + step)
-        rewards = minus_distance(obs[:, :1], obs[:, 2:])
-        if step == 1:
-            other.set_state(buffer.get_state())
-        for memory in (buffer, other)[: step + 1]:
-            last = {0: obs[0], 1: obs[1]}
-            dones = np.full(2, step == 1)
-            memory.add(np.zeros(2, int), rewards, dones, obs, last if step else {}, [])
-            check_memory(memory)
-    for field, same in zip(buffer.sample(1, 50), other.sample(1, 50)):
-        np.testing.assert_array_equal(field, same)
-    assert set(buffer.sample(1, 200).obs[0, :, 2]) == {32, 33, 34, 61, 62, 63}
-
-
 def test_rewards_that_compute_reward_does_not_return_are_refused():
     buffer = make()
     buffer.start(show(10, 50))
@@ -169,30 +148,12 @@ def test_goals_of_environments_in_this_process_and_in_workers(num_workers):
         )
 
 
-def test_finding_goals_leaves_the_file_of_a_worker(tmp_path):
-    def make():
-        env = Monitor(gym.wrappers.FlattenObservation(BitFlips()), str(tmp_path / "0"))
-        env.reset(seed=0)  # once, to seed it
-        return env
-
-    with SubprocVecEnv([make]) as env:
-        env.reset()
-        while not env.step(np.zeros(1, int))[2].any():
-            pass
-        written = (tmp_path / "0.monitor.csv").read_text()
-        find_goals(env)
-        assert (tmp_path / "0.monitor.csv").read_text() == written
+def normalized():
+    flat = gym.wrappers.FlattenObservation(BitFlips())
+    return gym.wrappers.NormalizeObservation(flat)
 
 
-@pytest.mark.parametrize(
-    "make_env",
-    [
-        CounterEnv,
-        lambda: gym.wrappers.NormalizeObservation(
-            gym.wrappers.FlattenObservation(BitFlips())
-        ),
-    ],
-)
+@pytest.mark.parametrize("make_env", [CounterEnv, normalized])
 def test_environments_without_goals_are_refused(make_env):
     """Or whose goals wrappers may change."""
     env = DummyVecEnv([lambda: gym.wrappers.FlattenObservation(make_env())])
@@ -216,39 +177,23 @@ def test_her_reaches_all_goals_of_a_robot(tmp_path):
     assert found["success_rate"] >= 0.95
 
 
-def test_rate_of_successes():
-    def info(**more):
-        return {"episode": {"r": 1.0, "l": 2, "t": 0.1}} | more
-
-    episodes = EpisodeResults()
+def test_rate_of_successes_in_training_and_evaluations():
+    ends = [{"is_success": np.True_}, {"is_success": 0.0}, {"success": True}]
+    ends.append({"is_success": "perhaps"})
+    infos = [{"episode": {"r": 1.0, "l": 2, "t": 0.1}} | end for end in ends]
+    inside = {"is_success": False}  # in the middle of an episode
+    episodes, other = EpisodeResults(), EpisodeResults()
     assert "success_rate" not in episodes.columns()
-    infos = [
-        info(is_success=np.True_),
-        info(is_success=0.0),
-        info(success=True),
-        info(is_success="perhaps"),
-        {"is_success": False},  # in the middle of an episode
-    ]
-    episodes.extend(results_of(infos))
-    other = EpisodeResults()
+    episodes.extend(results_of([*infos, inside]))
     episodes.previous = 3  # With several ranks, rows are of the update before.
     other.set_state(episodes.get_state())
     assert (other.previous, other.count) == (3, 4)
-    assert other.columns() == {
-        "eprewmean": 1.0,
-        "eplenmean": 2.0,
-        "success_rate": pytest.approx(2 / 3),
-    }
-
-
-def test_evaluations_say_how_many_episodes_succeed():
-    def result(success):
-        episode = {"r": 1.0, "l": 5, "t": 0.1}
-        return result_of({"episode": episode, "is_success": success})
-
-    found = summary([result(True), result(False), result(True), result(None)])
-    assert found["success_rate"] == pytest.approx(2 / 3)
-    assert "success_rate" not in summary([result("perhaps")])
+    rate = pytest.approx(2 / 3)
+    columns = {"eprewmean": 1.0, "eplenmean": 2.0, "success_rate": rate}
+    assert other.columns() == columns
+    results = [result_of(info) for info in infos]
+    assert summary(results)["success_rate"] == rate
+    assert "success_rate" not in summary(results[3:])
 
 
 def success_rate(learn, env, **settings):

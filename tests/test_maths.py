@@ -11,7 +11,7 @@ from keras import ops
 from baselines.a2c.a2c import a2c_loss
 from baselines.common import backend
 from baselines.common.arguments.schedules import SCHEDULES, make_schedule
-from baselines.common.base.errors import UserTypeError, UserValueError
+from baselines.common.base.errors import UserValueError
 from baselines.common.data.returns import explained_variance, gae, n_step
 from baselines.common.data.runners import Batch
 from baselines.common.envs.spaces import clip_actions
@@ -23,6 +23,8 @@ from baselines.common.updates.optimizers import Adam, RMSprop
 from baselines.ppo2.ppo2 import ppo2_loss
 
 LOG_2, LOG_3 = math.log(2), math.log(3)
+LOGITS = np.array([[0, LOG_3], [0, 0]], np.float32)  # p = 1/4, 3/4 and 1/2, 1/2
+ENTROPY = (math.log(4) / 4 + 3 / 4 * math.log(4 / 3) + LOG_2) / 2  # their mean
 
 
 def compiled_and_plain(fn):
@@ -126,41 +128,12 @@ def test_gaussian_log_probability_and_entropy():
     np.testing.assert_allclose(samples.std(axis=0), [1, 2], atol=0.05)
 
 
-@pytest.mark.parametrize(
-    "space",
-    [
-        spaces.Discrete(4),
-        spaces.MultiDiscrete([2, 3]),
-        spaces.MultiBinary([2, 2]),
-        spaces.Box(-1, 1, (2, 3)),
-    ],
-    ids=lambda space: type(space).__name__,
-)
-def test_shapes_of_every_distribution(space):
-    distribution = make_distribution(space)
-    params = distribution.head()(np.ones((5, 7), np.float32))
-    assert params.shape == (5, distribution.num_params)
-    noise = distribution.noise(np.random.default_rng(0), 5)
-    for actions in (distribution.sample(params, noise), distribution.mode(params)):
-        assert actions.shape == (5, *space.shape)
-        assert distribution.neglogp(params, actions).shape == (5,)
-    assert distribution.entropy(params).shape == (5,)
-
-
 def test_clip_actions_clips_to_the_bounds_of_a_box():
     space = spaces.Box(np.array([-1, 0], np.float32), np.array([1, 2], np.float32))
     actions = np.array([[-3, -3], [0.5, 9]], np.float32)
     np.testing.assert_array_equal(clip_actions(actions, space), [[-1, 0], [0.5, 2]])
     actions = np.array([3])
     assert clip_actions(actions, spaces.Discrete(5)) is actions
-
-
-@pytest.mark.parametrize(
-    "space", [spaces.Box(0, 9, (2,), np.int32), spaces.Dict(a=spaces.Discrete(2))]
-)
-def test_unsupported_action_space_is_named(space):
-    with pytest.raises(UserTypeError, match="MultiBinary or a Box of floats"):
-        make_distribution(space)
 
 
 def test_gae():
@@ -182,16 +155,6 @@ def test_gae():
     # A user's rewards may be of another type than what is trained on.
     doubles = gae(rewards.astype(float), dones, values, next_values, 0.5, 0.5)
     assert doubles.dtype == np.float32
-
-
-def test_gae_with_lambda_1_is_n_step_returns_less_values():
-    rng = np.random.default_rng(0)
-    rewards, values, next_values = rng.normal(size=(3, 6, 4)).astype(np.float32)
-    dones = rng.random((6, 4)) < 0.3
-    values[1:] = np.where(dones[:-1], values[1:], next_values[:-1])
-    advantages = gae(rewards, dones, values, next_values, gamma=0.9, lam=1.0)
-    returns = n_step(rewards, dones, next_values, gamma=0.9)
-    np.testing.assert_allclose(advantages, returns - values, atol=1e-5)
 
 
 def test_ratio_that_overflows_has_a_finite_gradient():
@@ -243,29 +206,22 @@ def test_ppo2_loss(clip_values, squares):
         advantages=np.array([1, 3], np.float32),  # normalised: -1 and 1
         returns=np.array([2, 4], np.float32),
     )
-    inputs = (
-        np.array([[0, LOG_3], [0, 0]], np.float32),  # p = 1/4, 3/4 and 1/2, 1/2
-        np.array([1, 2], np.float32),
-        batch,
-        np.float32(0.2),
-    )
+    inputs = LOGITS, np.array([1, 2], np.float32), batch, np.float32(0.2)
     # max(1/2, 4/5) and max(-2, -6/5)
     policy_loss = (0.8 - 1.2) / 2
     value_loss = 0.5 * squares / 2
-    entropy = (math.log(4) / 4 + 3 / 4 * math.log(4 / 3) + LOG_2) / 2
+    expected = {
+        "policy_loss": policy_loss,
+        "value_loss": value_loss,
+        "policy_entropy": ENTROPY,
+        "approxkl": LOG_2**2 / 2,
+        "clipfrac": 1.0,
+    }
+    expected_total = policy_loss - 0.1 * ENTROPY + 0.5 * value_loss
     for fn in compiled_and_plain(loss):
         total, metrics = fn(*inputs)
-        expected = {
-            "policy_loss": policy_loss,
-            "value_loss": value_loss,
-            "policy_entropy": entropy,
-            "approxkl": LOG_2**2 / 2,
-            "clipfrac": 1.0,
-        }
         assert {k: float(v) for k, v in metrics.items()} == pytest.approx(expected)
-        assert float(total) == pytest.approx(
-            policy_loss - 0.1 * entropy + 0.5 * value_loss
-        )
+        assert float(total) == pytest.approx(expected_total)
 
 
 def test_a2c_loss():
@@ -283,22 +239,19 @@ def test_a2c_loss():
         advantages=np.array([2, -1], np.float32),
         returns=np.array([2, 4], np.float32),
     )
-    inputs = (
-        np.array([[0, LOG_3], [0, 0]], np.float32),  # p = 1/4, 3/4 and 1/2, 1/2
-        np.array([1, 2], np.float32),
-        batch,
-    )
-    policy_loss = (2 * math.log(4) - math.log(2)) / 2
-    first_entropy = math.log(4) / 4 + 3 / 4 * math.log(4 / 3)
-    entropy = (first_entropy + LOG_2) / 2
-    value_loss = (1 + 4) / 2
+    inputs = LOGITS, np.array([1, 2], np.float32), batch
+    policy_loss, value_loss = (2 * math.log(4) - math.log(2)) / 2, (1 + 4) / 2
+    expected = {
+        "policy_loss": policy_loss,
+        "policy_entropy": ENTROPY,
+        "value_loss": value_loss,
+    }
+    expected_total = policy_loss - 0.1 * ENTROPY + 0.5 * value_loss
     for fn in compiled_and_plain(loss):
         total, metrics = fn(*inputs)
-        assert float(metrics["policy_loss"]) == pytest.approx(policy_loss, rel=1e-6)
-        assert float(metrics["policy_entropy"]) == pytest.approx(entropy, rel=1e-6)
-        assert float(metrics["value_loss"]) == pytest.approx(value_loss, rel=1e-6)
-        expected = policy_loss - 0.1 * entropy + 0.5 * value_loss
-        assert float(total) == pytest.approx(expected, rel=1e-6)
+        found = {name: float(metrics[name]) for name in expected}
+        assert found == pytest.approx(expected, rel=1e-6)
+        assert float(total) == pytest.approx(expected_total, rel=1e-6)
 
 
 def test_rmsprop_is_that_of_tensorflow_1():
@@ -330,10 +283,11 @@ def test_schedule(name, factors):
         assert found == pytest.approx(factors)
 
 
-def test_every_schedule_is_tested_and_unknown_ones_are_refused():
+def test_every_schedule_is_tested_and_what_is_none_is_refused():
     assert len(SCHEDULES) == 5
-    with pytest.raises(UserValueError, match="did you mean 'linear'"):
-        make_schedule(1.0, "liner")
+    for wrong in "liner:1", "linear:", "linear:inf", float("nan"), -1:
+        with pytest.raises(UserValueError):
+            make_schedule(wrong)
 
 
 def test_value_and_grad():
@@ -346,19 +300,6 @@ def test_value_and_grad():
         assert float(loss) == 18
         assert float(metrics["x"]) == 2
         np.testing.assert_allclose(gradients[0], [12.0])
-
-
-def test_compiled_functions_distinguish_structures():
-    fn = backend.compile(lambda x: 2 * x.get("a", 0) + 3 * x.get("b", 0), [])
-    one = np.float32(1)
-    assert [float(fn({"a": one})), float(fn({"b": one})), float(fn({"a": 1.0}))] == [
-        2,
-        3,
-        2,
-    ]
-    fn = backend.compile(lambda x, y: x[0] if y is None else y[0], [])
-    assert float(fn((one, 2 * one), None)) == 1
-    assert float(fn((one,), (2 * one,))) == 2
 
 
 @pytest.mark.parametrize("kind", [Adam, RMSprop])
@@ -400,49 +341,3 @@ def test_adam():
     # m = 0.9 * -0.05, v = 0.99 * 0.0025
     m, v = -0.045 / 0.19, 0.002475 / 0.0199
     np.testing.assert_allclose(variable[1], -1.9 - 0.1 * m / v**0.5, rtol=1e-5)
-
-
-def test_scan_takes_slices_in_turn_and_variables_carry_over():
-    variable = keras.Variable([1.0])
-
-    def fn(x, y):
-        variable.assign(variable * x + y)
-        return {"variable": ops.sum(variable), "x": x}
-
-    xs, y = np.array([2, 3, 5], np.float32), np.float32(1)
-    for _ in range(2):
-        variable.assign([1.0])
-        results = backend.scan(fn, [variable])(xs, y)
-        np.testing.assert_allclose(results["variable"], [3, 10, 51])
-        np.testing.assert_allclose(results["x"], xs)
-        assert float(variable[0]) == 51
-
-
-@pytest.mark.parametrize(
-    ("value", "half_way"),
-    [
-        (3e-4, 3e-4),
-        ("3e-4", 3e-4),
-        ("linear:2.5e-4", 1.25e-4),
-        ("constant:0.2", 0.2),
-        (lambda progress: 3 * progress, 1.5),
-    ],
-)
-def test_schedules_as_text(value, half_way):
-    assert make_schedule(value)(0.5) == pytest.approx(half_way)
-
-
-@pytest.mark.parametrize(
-    ("value", "words"),
-    [
-        ("fast", "lr has to be a number.*linear:2.5e-4, received 'fast'"),
-        ("linear:", "received 'linear:'"),
-        ("liner:1e-3", "did you mean 'linear'"),
-        (-1e-3, "at least 0"),
-        (float("nan"), "received nan"),
-        ("linear:inf", "received 'linear:inf'"),
-    ],
-)
-def test_invalid_schedule_is_named(value, words):
-    with pytest.raises(UserValueError, match=words):
-        make_schedule(value, name="lr")

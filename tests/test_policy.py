@@ -10,9 +10,8 @@ import keras
 import numpy as np
 import pytest
 from gymnasium import spaces
-from keras import ops
 from toy_envs import CounterEnv
-from white_images import Peak, on_white_images, white_image_env
+from white_images import Peak, on_white_images
 
 from baselines.a2c import learn
 from baselines.common import backend
@@ -20,10 +19,6 @@ from baselines.common.base.errors import UserTypeError, UserValueError
 from baselines.common.data.runners import Batch, Runner
 from baselines.common.networks.networks import cnn, lnlstm, mlp
 from baselines.common.networks.policies import Policy
-from baselines.common.saving.models import save_model
-from baselines.common.saving.tensors import load_tensors
-from baselines.common.updates.optimizers import Adam
-from baselines.common.updates.update import Step, make_update
 
 IMAGE = spaces.Box(0, 255, (84, 84, 4), np.uint8)
 GREY = spaces.Box(0, 255, (4, 4, 1), np.uint8)
@@ -63,27 +58,6 @@ def test_float_observations_are_not_scaled():
     assert float(peak.peak) == 400
 
 
-def test_frames_go_to_the_compiled_functions_as_uint8(monkeypatch):
-    dtypes = []
-    original = backend.compile
-
-    def spy(fn, variables):
-        compiled = original(fn, variables)
-
-        def call(*args):
-            leaves = keras.tree.flatten(args)
-            frames = [x for x in leaves if np.shape(x)[-3:] == (40, 40, 3)]
-            dtypes.extend(keras.backend.standardize_dtype(x.dtype) for x in frames)
-            return compiled(*args)
-
-        return call
-
-    monkeypatch.setattr(backend, "compile", spy)
-    learn(env=white_image_env(), network="cnn", total_timesteps=4, nsteps=2)
-    # Two updates, each of two steps, the value of the last state and one training.
-    assert dtypes == ["uint8"] * 8
-
-
 @pytest.mark.parametrize(
     ("network", "parameters"),
     [
@@ -117,53 +91,12 @@ def test_weights_are_orthogonal_with_the_gains_of_openai_baselines():
         assert not np.asarray(layer.bias).any()
 
 
-def test_step_returns_one_row_per_environment():
-    policy = Policy(FLAT, ACTIONS, "mlp", seed=0)
-    obs = np.zeros((5, 3), np.float32)
-    actions, values, states, neglogps = policy.step(obs)
-    assert actions.shape == values.shape == neglogps.shape == (5,)
-    assert states is None
-    assert all(ACTIONS.contains(action) for action in actions)
-    np.testing.assert_allclose(policy.value(obs), values, rtol=1e-6)
-
-
 def test_deterministic_actions_are_the_most_likely():
     policy = Policy(FLAT, ACTIONS, "mlp", seed=0)
     obs = np.random.default_rng(0).normal(size=(50, 3)).astype(np.float32)
     params = policy(Batch(obs[None])).params
     actions, *_ = policy.step(obs, deterministic=True)
     np.testing.assert_array_equal(actions, np.argmax(params, axis=-1))
-
-
-@pytest.mark.parametrize("network", ["mlp", "lstm"])
-def test_head_is_built_trained_saved_and_restored(tmp_path, network):
-    keras.utils.set_random_seed(0)
-
-    def with_head():
-        policy = Policy(FLAT, ACTIONS, network, seed=0)
-        return policy, policy.add_head("aux", keras.layers.Dense(1))
-
-    (policy, head), (loaded, other) = with_head(), with_head()
-    with pytest.raises(UserValueError, match="a part 'aux' already"):
-        policy.add_head("aux", head)
-    state = policy.initial_state
-    obs, masks = np.ones((3, 1, 3), np.float32), np.zeros((3, 1), bool)
-    batch = Batch(obs, state, masks)
-
-    def loss(batch):
-        aux = ops.mean(ops.square(head(policy(batch).features) - 1.0))
-        return aux, {"aux_loss": aux}
-
-    step = Step(loss, Adam(), policy.trainable_variables)
-    update = make_update(step, variables=policy.variables)
-    losses = [float(update(np.float32(1e-2), batch)["aux_loss"]) for _ in range(50)]
-    assert losses[-1] < 0.1 * losses[0]
-    policy.save(tmp_path / "model")
-    loaded.load(tmp_path / "model")
-    np.testing.assert_array_equal(other.kernel, head.kernel)
-    np.testing.assert_array_equal(
-        other(loaded(batch).features), head(policy(batch).features)
-    )
 
 
 @pytest.mark.parametrize(
@@ -216,18 +149,11 @@ def test_discrete_observations_become_one_hot():
 
 
 @pytest.mark.parametrize(
-    ("space", "network", "words"),
-    [
-        (FLAT, "cnn", r"'cnn' cannot take observations of shape \(3,\)"),
-        (GREY, "cnn", r"of shape \(4, 4, 1\); .* impala_cnn takes images of any size"),
-        (spaces.Box(0, 255, (3, 84, 84), np.uint8), "cnn", "so move the axis with"),
-        (FLAT, "cnm", "did you mean 'cnn'"),
-        (FLAT, "no_such_module:cnn", "no_such_module"),
-    ],
+    "space", [FLAT, GREY, spaces.Box(0, 255, (3, 84, 84), np.uint8)], ids=str
 )
-def test_network_that_cannot_be_used_is_named(space, network, words):
-    with pytest.raises(UserValueError, match=words):
-        Policy(space, ACTIONS, network)
+def test_network_that_cannot_take_the_observations_is_refused(space):
+    with pytest.raises(UserValueError):
+        Policy(space, ACTIONS, "cnn")
 
 
 def test_bytes_with_other_bounds_are_no_image():
@@ -243,42 +169,27 @@ def test_bits_are_passed_on():
     assert policy.scale(np.ones((5, 2, 3), np.int8)).dtype == "float32"
 
 
-def some_policy(seed=0, **changes):
-    keras.utils.set_random_seed(seed)
+def some_policy(**changes):
     arguments = dict(
         observation_space=FLAT, action_space=ACTIONS, network="mlp", algorithm="x.y"
     )
     return Policy(**{**arguments, **changes})
 
 
-def test_saved_model_acts_the_same_after_loading(tmp_path):
-    path = tmp_path / "deep" / "model"
-    saved, loaded = some_policy(0), some_policy(1)
-    obs = np.random.default_rng(0).normal(size=(20, 3)).astype(np.float32)
-    assert not np.allclose(saved.value(obs), loaded.value(obs))
-    saved.save(path)
-    loaded.load(path)
-    np.testing.assert_array_equal(saved(Batch(obs)).params, loaded(Batch(obs)).params)
-    np.testing.assert_array_equal(saved.value(obs), loaded.value(obs))
-    assert os.listdir(path.parent) == ["model"]
-
-
 @pytest.mark.parametrize(
-    ("changes", "words"),
+    "changes",
     [
-        (dict(algorithm="x.z"), r"algorithm x\.y.*x\.z"),
-        (
-            dict(observation_space=spaces.Box(-1, 1, (4,), np.float32)),
-            r"observation Box\(3,\) float32.*Box\(4,\)",
-        ),
-        (dict(action_space=spaces.Discrete(5)), r"Discrete\(4\).*Discrete\(5\)"),
-        (dict(network=partial(mlp, num_hidden=32)), r"\(3, 64\).*\(3, 32\)"),
+        dict(algorithm="x.z"),
+        dict(observation_space=spaces.Box(-1, 1, (4,), np.float32)),
+        dict(action_space=spaces.Discrete(5)),
+        dict(network=partial(mlp, num_hidden=32)),
     ],
+    ids=lambda changes: next(iter(changes)),
 )
-def test_model_of_another_run_is_refused(tmp_path, changes, words):
+def test_model_of_another_run_is_refused(tmp_path, changes):
     path = tmp_path / "model"
     some_policy().save(path)
-    with pytest.raises(UserValueError, match=words):
+    with pytest.raises(UserValueError):
         some_policy(**changes).load(path)
 
 
@@ -309,25 +220,6 @@ def test_damaged_or_hostile_file_is_refused(tmp_path, monkeypatch, damage):
     for old, new in zip(before, policy.variables):
         np.testing.assert_array_equal(old, new)
     assert os.listdir(tmp_path) == ["model"]
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        (lambda x: x.astype(np.float64), "float64, expected .*float32"),
-        (lambda x: x.astype(np.int32), "int32, expected .*float32"),
-        (lambda x: x.T.copy(), "expected"),
-    ],
-)
-def test_tensors_of_another_kind_are_refused(tmp_path, change, words):
-    path = tmp_path / "model"
-    policy = some_policy()
-    policy.save(path)
-    tensors, metadata = load_tensors(path)
-    tensors["pi.0.kernel"] = change(tensors["pi.0.kernel"])
-    save_model(path, tensors, metadata)
-    with pytest.raises(UserValueError, match=rf"pi\.0\.kernel.*{words}"):
-        policy.load(path)
 
 
 @pytest.mark.parametrize(

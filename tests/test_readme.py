@@ -33,9 +33,6 @@ PAGES = [
 README = PAGES[0].read_text()
 TEXT = "\n".join(page.read_text() for page in PAGES)
 LINES = "".join(re.findall(r"^```bash\n(.*?)^```", TEXT, re.M | re.S)).splitlines()
-SOURCES = "".join(
-    path.read_text() for path in sorted((ROOT / "baselines").rglob("*.py"))
-)
 
 
 def find_commands(module):
@@ -136,26 +133,17 @@ def test_the_two_commands_stand_first():
 
 def test_everything_was_found():
     """No command or snippet is written so that it would be left out here."""
-    for module, found in (
-        ("baselines.run", COMMANDS),
-        ("baselines.evaluate", find_commands("baselines.evaluate")),
-        ("baselines.play", find_commands("baselines.play")),
-        ("baselines.gail.record", find_commands("baselines.gail.record")),
-        ("baselines.plot", PLOTS),
-        ("baselines.report", REPORTS),
-        ("baselines.runs", LISTS),
-    ):
+    for name in "run", "evaluate", "play", "gail.record", "plot", "report", "runs":
+        module = f"baselines.{name}"
+        found = find_commands(module)
         lines = {line for line in LINES if f"-m {module} " in line}
-        of_install = {line for line in lines if line.startswith("python3 -m venv")}
-        assert len(lines - of_install) >= len(found) > 1
-        for line in lines - of_install:
+        lines = {line for line in lines if not line.startswith("python3 -m venv")}
+        assert len(lines) >= len(found) > 1
+        for line in lines:
             assert any(line.endswith(f"-m {module} {command}") for command in found)
-    assert len(COMMANDS) >= 30
-    assert len(TRAINED) > 4
     assert {"my_envs.py", "my_networks.py"} < set(FILES)
     assert len(ALGORITHMS) > 3
-    assert len([code for code in SCRIPTS if code in README]) == 1
-    assert len(SCRIPTS) > 1
+    assert len([code for code in SCRIPTS if code in README]) == 1 < len(SCRIPTS)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -226,18 +214,6 @@ def test_command_on_a_trained_model_runs(
     cli.command(program, [*words, "--episodes=2"])
     if video := re.search(r"--video=(\S+)", command):
         assert Path(video[1]).stat().st_size > 1000
-
-
-def test_messages_are_what_the_code_says():
-    page = (ROOT / "docs" / "troubleshooting.md").read_text()
-    table = re.findall(r"^\| (`.*?) \|", page, re.M)
-    messages = [message for cell in table for message in re.findall(r"`(.*?)`", cell)]
-    assert len(messages) > 20
-    # Without the ends and beginnings of strings that go on in the next line.
-    text = re.sub(r'"\s*f?"', "", SOURCES)
-    for message in messages:
-        pattern = re.sub(r"\b\d+\b", "{[^}]*}", re.escape(message))
-        assert re.search(pattern, text), message
 
 
 def test_names_of_stable_baselines3_are_those_that_are_suggested():

@@ -205,24 +205,6 @@ def test_restored_from_segments_and_state(kind, space, stack, shape, monkeypatch
                 np.testing.assert_array_equal(field, other)
 
 
-def test_segments_are_never_changed(monkeypatch):
-    monkeypatch.setattr("baselines.common.data.replay_buffer.SEGMENT_SIZE", 10)
-    buffer = make(ReplayBuffer, VECTOR, 100, 1, 1, 1)
-    history = History(buffer, 1, 1, (3,))
-    segments = {}
-    for _ in range(150):
-        history.play(1)
-        for number in set(buffer.segments()) - set(segments):
-            segments[number] = buffer.get_segment(number)
-        # A segment whose oldest rows are overwritten is still needed for the others.
-        assert set(buffer.segments()) <= set(segments)
-        for number in buffer.segments():
-            now, then = buffer.get_segment(number), segments[number]
-            rows = len(now["rows"])
-            np.testing.assert_array_equal(now["frames"], then["frames"][-rows:])
-    assert len(segments) == 15
-
-
 @pytest.mark.parametrize("size", [1, 31, 32, 33, 1024, 1025, 40_000])
 def test_sum_tree_finds_what_a_search_in_the_cumulative_sum_finds(size):
     rng = np.random.default_rng(size)

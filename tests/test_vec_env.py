@@ -19,7 +19,6 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from toy_envs import (
     CounterEnv,
     FailingEnv,
-    LargeInfoEnv,
     ModuleLog,
     RandomEnv,
     SlowEnv,
@@ -246,25 +245,6 @@ def test_what_cannot_be_one_vec_env_is_refused(make_venv):
     assert worker_processes() == []
 
 
-class StackSpecification:
-    """The last ``nstack`` frames of one environment, oldest first."""
-
-    def __init__(self, nstack, frame):
-        self.nstack = nstack
-        self.start(frame)
-
-    def start(self, frame):
-        self.frames = [np.zeros_like(frame)] * (self.nstack - 1) + [frame]
-        return self.now()
-
-    def push(self, frame):
-        self.frames = [*self.frames[1:], frame]
-        return self.now()
-
-    def now(self):
-        return np.concatenate(self.frames, axis=-1)
-
-
 @pytest.mark.parametrize(
     ("shape", "dtype", "nstack"),
     [
@@ -276,6 +256,11 @@ class StackSpecification:
     ids=str,
 )
 def test_frame_stack_is_its_specification(shape, dtype, nstack):
+    """The last frames of each environment, oldest first; zeros before the first."""
+
+    def begin(frame):
+        return [np.zeros_like(frame)] * (nstack - 1) + [frame]
+
     high = 255 if dtype == np.uint8 else np.inf
     frames = spaces.Box(0, high, shape, dtype)
     env_fns = [
@@ -287,24 +272,24 @@ def test_frame_stack_is_its_specification(shape, dtype, nstack):
     ends = 0
     for _ in range(2):
         frames, obs = plain.reset(), stack.reset()
-        wanted = [StackSpecification(nstack, frame) for frame in frames]
-        expected = [w.now() for w in wanted]
+        stacks = [begin(frame) for frame in frames]
         for _ in range(40):
             assert obs.dtype == dtype
+            expected = [np.concatenate(x, axis=-1) for x in stacks]
             np.testing.assert_array_equal(obs, expected)
             assert space.contains(obs[0])
             frames, *results, plain_infos = plain.step([0] * 3)
             obs, *stack_results, infos = stack.step([0] * 3)
             np.testing.assert_array_equal(results, stack_results)
             for i, done in enumerate(results[1]):
-                if not done:
-                    expected[i] = wanted[i].push(frames[i])
-                    continue
-                ends += 1
-                last = wanted[i].push(plain_infos[i]["terminal_observation"])
-                np.testing.assert_array_equal(infos[i]["terminal_observation"], last)
-                assert infos[i]["terminal_observation"].dtype == dtype
-                expected[i] = wanted[i].start(frames[i])
+                newest = plain_infos[i]["terminal_observation"] if done else frames[i]
+                stacks[i] = [*stacks[i][1:], newest]
+                if done:
+                    ends += 1
+                    found = infos[i]["terminal_observation"]
+                    last = np.concatenate(stacks[i], axis=-1)
+                    np.testing.assert_array_equal(found, last, strict=True)
+                    stacks[i] = begin(frames[i])
     assert ends > 20
 
 
@@ -402,9 +387,7 @@ def test_a_killed_worker_is_replaced():
         worker_of(venv, 0).kill()
         assert venv.reset().tolist() == [[0]] * 4
         assert not venv.step([0] * 4)[2].any()
-    assert len(warnings) == 2
-    message = "environments 2 to 3 died with exit status -9; another takes over"
-    assert message in warnings[0]
+    assert len(warnings) == 2 and "environments 2 to 3 died" in warnings[0]
 
 
 def test_an_episode_of_a_killed_worker_has_no_result():
@@ -432,14 +415,10 @@ def test_a_worker_killed_before_a_checkpoint_is_replaced():
         with make_venv([CounterEnv] * 2) as resumed:
             resumed.set_state(state)
             state = resumed.get_state()  # No step was made in between.
-            if make_venv is two_workers:
-                worker_of(resumed, 0).kill()
             obs, _, dones, infos = resumed.step([0, 0])
-            again = make_venv is two_workers
-            assert obs.tolist() == [[0 if again else 2], [0]]
-            assert dones.tolist() == [again, True]
+            assert obs.tolist() == [[2], [0]] and dones.tolist() == [False, True]
             assert infos[1]["terminal_observation"].tolist() == [1]
-            assert resumed.step([0, 0])[0].tolist() == [[1 if again else 3], [1]]
+            assert resumed.step([0, 0])[0].tolist() == [[3], [1]]
 
 
 def test_a_worker_that_dies_in_every_step_is_reported():
@@ -532,25 +511,6 @@ def test_a_worker_that_stops_taking_a_large_request_is_ended():
         with time_limit(), pytest.raises(WorkerError, match=message):
             venv.set_state(state)
         assert worker_processes() == []
-
-
-def test_a_worker_that_stops_in_the_middle_of_its_answer_is_ended():
-    env_fns = [partial(LargeInfoEnv, 10**7)]
-    with SubprocVecEnv(env_fns, None, "raise", worker_timeout=4) as venv:
-        venv.reset()
-        venv.step_async([0])
-        (worker,) = worker_processes()
-        assert wait_until(lambda: stalled(worker))
-        worker.suspend()
-        with time_limit(), pytest.raises(WorkerError, match="did not respond for 4 s"):
-            venv.step_wait()
-
-
-def stalled(process):
-    """Whether a process used no processor time in a quarter of a second."""
-    before = sum(process.cpu_times()[:2])
-    time.sleep(0.25)
-    return sum(process.cpu_times()[:2]) == before
 
 
 def test_an_interrupted_step_ends_the_workers_which_ignore_it_themselves():

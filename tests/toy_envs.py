@@ -126,17 +126,6 @@ class SlowEnv(CounterEnv):
         return super().step(action)
 
 
-class LargeInfoEnv(CounterEnv):
-    """Returns ``size`` bytes of info with every step."""
-
-    def __init__(self, size):
-        super().__init__()
-        self.size = size
-
-    def step(self, action):
-        return *super().step(action)[:4], {"bytes": bytes(self.size)}
-
-
 BOX = spaces.Box(-np.inf, np.inf, (2,), np.float32)
 GOOD = np.zeros(2, np.float32)
 
@@ -220,70 +209,75 @@ class Catch(gym.Env):
         return self._draw(), reward, landed, False, {}
 
 
-class BitFlips(gym.Env):
-    """Bits, one of which is flipped in a step, until they are those of a goal.
+class GoalEnv(gym.Env):
+    """A state that is to become a goal; a step costs 1 unless it reaches the goal.
 
-    Andrychowicz et al. 2017: a step costs 1 unless it reaches the goal, which takes at
-    most ``bits`` steps.
+    Args:
+        part: space of states and goals.
+        action_space: its space of actions.
+        limit: steps after which an episode is cut short.
     """
 
-    def __init__(self, bits=5):
-        self.bits = bits
-        self.action_space = spaces.Discrete(bits)
+    ends_at_goal = False
+
+    def __init__(self, part, action_space, limit):
         keys = "observation", "achieved_goal", "desired_goal"
-        self.observation_space = spaces.Dict(
-            {x: spaces.MultiBinary(bits) for x in keys}
-        )
+        self.observation_space = spaces.Dict(dict.fromkeys(keys, part))
+        self.action_space = action_space
+        self.dtype, self.limit = part.dtype, limit
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
-        self.state, self.goal = self.np_random.integers(2, size=(2, self.bits))
+        self.state, self.goal = self.draw()
         self.t = 0
         return self._obs(), {}
 
     def _obs(self):
-        state, goal = self.state.astype(np.int8), self.goal.astype(np.int8)
+        state, goal = self.state.astype(self.dtype), self.goal.astype(self.dtype)
         return {"observation": state, "achieved_goal": state, "desired_goal": goal}
 
     def step(self, action):
-        self.state[action] ^= 1
+        self.move(action)
         self.t += 1
         reward = float(self.compute_reward(self.state, self.goal, {}))
-        # The episode ends there, as some bit would have to be flipped again otherwise.
         reached = reward == 0
-        info = {"is_success": reached}
-        return self._obs(), reward, reached, self.t == self.bits, info
+        ends = reached and self.ends_at_goal, self.t == self.limit
+        return self._obs(), reward, *ends, {"is_success": reached}
+
+
+class BitFlips(GoalEnv):
+    """Bits, one of which is flipped in a step, until they are those of a goal.
+
+    Andrychowicz et al. 2017; it takes at most ``bits`` steps.
+    """
+
+    ends_at_goal = True  # Otherwise some bit would have to be flipped again.
+
+    def __init__(self, bits=5):
+        super().__init__(spaces.MultiBinary(bits), spaces.Discrete(bits), bits)
+
+    def draw(self):
+        return self.np_random.integers(2, size=(2, self.limit))
+
+    def move(self, action):
+        self.state[action] ^= 1
 
     def compute_reward(self, achieved_goal, desired_goal, info):
         return -(achieved_goal != desired_goal).any(axis=-1).astype(float)
 
 
-class PointReach(gym.Env):
-    """A point on a square that moves to a goal; a step away from it costs 1."""
+class PointReach(GoalEnv):
+    """A point on a square that moves to a goal."""
 
     def __init__(self):
-        self.action_space = spaces.Box(-1, 1, (2,), np.float32)
-        keys = "observation", "achieved_goal", "desired_goal"
-        self.observation_space = spaces.Dict(
-            {x: spaces.Box(-1, 1, (2,), np.float32) for x in keys}
-        )
+        square, push = (spaces.Box(-1, 1, (2,), np.float32) for _ in range(2))
+        super().__init__(square, push, limit=20)
 
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.point, self.goal = self.np_random.uniform(-1, 1, (2, 2)).astype("f")
-        self.t = 0
-        return self._obs(), {}
+    def draw(self):
+        return self.np_random.uniform(-1, 1, (2, 2)).astype("f")
 
-    def _obs(self):
-        point = self.point
-        return {"observation": point, "achieved_goal": point, "desired_goal": self.goal}
-
-    def step(self, action):
-        self.point = np.clip(self.point + 0.2 * action, -1, 1).astype("f")
-        self.t += 1
-        reward = float(self.compute_reward(self.point, self.goal, {}))
-        info = {"is_success": reward == 0}
-        return self._obs(), reward, False, self.t == 20, info
+    def move(self, action):
+        self.state = np.clip(self.state + 0.2 * action, -1, 1).astype("f")
 
     def compute_reward(self, achieved_goal, desired_goal, info):
         distances = np.linalg.norm(achieved_goal - desired_goal, axis=-1)
