@@ -124,7 +124,6 @@ def test_mistakes_of_a_caller(trained):
             algorithm="baselines.rainbow.rainbow",
             arguments={"network": "mlp", "values": "subprocess:getoutput"},
         ),
-        dict(observation_space={"kind": "Box"}),
     ],
     ids=str,
 )
