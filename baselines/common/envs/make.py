@@ -85,7 +85,7 @@ def make_env(
         UserValueError: if arguments do not suit the environment, or Gymnasium refuses
             to make it.
     """
-    spec, env_kwargs = as_spec(env_id), env_kwargs or {}
+    spec, env_kwargs = find_spec(env_id), env_kwargs or {}
     env_type = env_type or find_env_type(spec)
     if wrapper_kwargs and env_type not in GAMES:
         raise UserValueError(f"wrapper_kwargs are for games; {spec.id} is {env_type}")
@@ -157,11 +157,6 @@ def explained(spec, env_type):
         raise UserValueError(f"{name} cannot be made: {first_line(error)}") from error
 
 
-def as_spec(env_id):
-    """Returns the Gymnasium spec of an id; a spec itself is returned unchanged."""
-    return find_spec(env_id) if isinstance(env_id, str) else env_id
-
-
 def prepare_drawing() -> None:
     """Keeps pygame from looking for a screen, and MuJoCo where there is none."""
     os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
@@ -212,7 +207,7 @@ def make_vec_env(
     Raises:
         UserValueError: if there is no such environment or ``env_type``.
     """
-    spec = as_spec(env_id)
+    spec = find_spec(env_id)
     if env_type is not None:
         check_env_type(env_type)
     env_type = env_type or find_env_type(spec)
