@@ -179,6 +179,5 @@ def test_settings_of_workers_that_there_are_not_are_warned_of():
     words = "--num_timesteps=40", "--worker_timeout=5", "--on_worker_failure=replace"
     run.main(["--alg=a2c", "--env=CartPole-v1", *words])
     lines = Path("log", "log.txt").read_text().splitlines()
-    why = "has no effect: the environments run in this process, without workers"
-    found = [line for line in lines if "no effect" in line]
-    assert found == [f"warning: worker_timeout {why}"]
+    (found,) = (line for line in lines if "no effect" in line)
+    assert found.startswith("warning: on_worker_failure and worker_timeout have")

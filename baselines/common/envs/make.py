@@ -53,7 +53,6 @@ EXTRAS = {  # that install what an environment type needs
 STEP_SECONDS = {"classic_control": 20e-6, "toy_text": 20e-6, "mujoco": 50e-6}
 # Time for workers to wake up and answer, as their cores have become idle.
 WAKE_UP_SECONDS = 300e-6
-WORKER_SETTINGS = {"on_worker_failure": "replace", "worker_timeout": WORKER_TIMEOUT}
 
 
 def make_env(
@@ -234,13 +233,11 @@ def make_vec_env(
         num_workers = num_env
     if num_workers is None and not use_workers(env_type, num_env):
         venv = DummyVecEnv(env_fns)
-        workers = (on_worker_failure, worker_timeout)
-        venv.ignored = [
-            f"{name} has no effect: the environments run in this process, without "
-            "workers"
-            for (name, default), value in zip(WORKER_SETTINGS.items(), workers)
-            if value != default
-        ]
+        if (on_worker_failure, worker_timeout) != ("replace", WORKER_TIMEOUT):
+            venv.ignored = [
+                "on_worker_failure and worker_timeout have no effect: the environments "
+                "run in this process, without workers"
+            ]
     else:
         venv = SubprocVecEnv(env_fns, num_workers, on_worker_failure, worker_timeout)
     venv.spec = copy.copy(spec)
