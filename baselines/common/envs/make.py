@@ -53,7 +53,6 @@ EXTRAS = {  # that install what an environment type needs
 STEP_SECONDS = {"classic_control": 20e-6, "toy_text": 20e-6, "mujoco": 50e-6}
 # Time for workers to wake up and answer, as their cores have become idle.
 WAKE_UP_SECONDS = 300e-6
-WORKER_SETTINGS = {"on_worker_failure": "replace", "worker_timeout": WORKER_TIMEOUT}
 
 
 def make_env(
@@ -85,7 +84,7 @@ def make_env(
         UserValueError: if arguments do not suit the environment, or Gymnasium refuses
             to make it.
     """
-    spec, env_kwargs = as_spec(env_id), env_kwargs or {}
+    spec, env_kwargs = find_spec(env_id), env_kwargs or {}
     env_type = env_type or find_env_type(spec)
     if wrapper_kwargs and env_type not in GAMES:
         raise UserValueError(f"wrapper_kwargs are for games; {spec.id} is {env_type}")
@@ -159,11 +158,6 @@ def explained(spec, env_type):
         raise UserValueError(f"{name} cannot be made: {first_line(error)}") from error
 
 
-def as_spec(env_id):
-    """Returns the Gymnasium spec of an id; a spec itself is returned unchanged."""
-    return find_spec(env_id) if isinstance(env_id, str) else env_id
-
-
 def prepare_drawing() -> None:
     """Keeps pygame from looking for a screen, and MuJoCo where there is none."""
     os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
@@ -214,7 +208,7 @@ def make_vec_env(
     Raises:
         UserValueError: if there is no such environment or ``env_type``.
     """
-    spec = as_spec(env_id)
+    spec = find_spec(env_id)
     if env_type is not None:
         check_env_type(env_type)
     env_type = env_type or find_env_type(spec)
@@ -241,13 +235,11 @@ def make_vec_env(
         num_workers = num_env
     if num_workers is None and not use_workers(env_type, num_env):
         venv = DummyVecEnv(env_fns)
-        workers = (on_worker_failure, worker_timeout)
-        venv.ignored = [
-            f"{name} has no effect: the environments run in this process, without "
-            "workers"
-            for (name, default), value in zip(WORKER_SETTINGS.items(), workers)
-            if value != default
-        ]
+        if (on_worker_failure, worker_timeout) != ("replace", WORKER_TIMEOUT):
+            venv.ignored = [
+                "on_worker_failure and worker_timeout have no effect: the environments "
+                "run in this process, without workers"
+            ]
     else:
         venv = SubprocVecEnv(env_fns, num_workers, on_worker_failure, worker_timeout)
     venv.spec = copy.copy(spec)

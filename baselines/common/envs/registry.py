@@ -20,17 +20,19 @@ GAMES = set(EMULATORS.values())  # types whose observations are always images
 OPTIONAL = {"gymnasium_robotics": "robotics", "stable_retro": "retro"}  # and extras
 
 
-def find_spec(env_id: str) -> EnvSpec:
+def find_spec(env_id) -> EnvSpec:
     """Returns the Gymnasium spec of ``env_id``.
 
     Args:
         env_id: a registered id, one of gymnasium-robotics, a game of stable-retro, or
-            ``module:EnvId``, which imports the module first.
+            ``module:EnvId``, which imports the module first; or a spec already.
 
     Raises:
         UserValueError: if there is no such environment or module; the message says
             which optional packages may have it.
     """
+    if isinstance(env_id, EnvSpec):
+        return env_id
     module, colon, name = env_id.rpartition(":")
     quiet_emulator()
     if colon:
@@ -67,11 +69,8 @@ def quiet_mujoco():
 
     Otherwise, it also writes that to a file in the current folder, MUJOCO_LOG.TXT.
     """
-    try:
-        import mujoco
-    except ImportError:  # which making an environment explains
-        yield
-        return
+    import mujoco  # Only here, because it is optional.
+
     before = mujoco.get_mju_user_warning()
     mujoco.set_mju_user_warning(lambda text: None)
     try:

@@ -39,7 +39,7 @@ def make_retro(env_id, state=None, max_episode_steps=10_000, **env_kwargs) -> gy
         UserFileError: if the game's ROM is missing.
         RuntimeError: if this process runs an emulator already.
     """
-    spec = find_spec(env_id) if isinstance(env_id, str) else env_id
+    spec = find_spec(env_id)
     if "game" not in spec.kwargs:
         raise UserValueError(f"{spec.id} is not a retro game")
     if state is not None:

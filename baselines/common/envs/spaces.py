@@ -16,7 +16,7 @@ def flatten_observations(env) -> gym.Env:
     space = env.observation_space
     if not isinstance(space, (gym.spaces.Dict, gym.spaces.Tuple)):
         return env
-    if any(is_image(part) for part in parts_of(space)):
+    if has_image(space):
         raise UserTypeError(
             "Dict and Tuple observations are flattened to a vector, but one of these "
             f"parts is an image: {space}; use a wrapper that returns the image alone, "
@@ -25,14 +25,13 @@ def flatten_observations(env) -> gym.Env:
     return gym.wrappers.FlattenObservation(env)
 
 
-def parts_of(space):
-    """Yields the simple spaces that a Dict or Tuple space is made of."""
-    if isinstance(space, (gym.spaces.Dict, gym.spaces.Tuple)):
-        children = space.values() if isinstance(space, gym.spaces.Dict) else space
-        for child in children:
-            yield from parts_of(child)
-    else:
-        yield space
+def has_image(space) -> bool:
+    """Whether a space is one of images, or a Dict or Tuple with such a part."""
+    if isinstance(space, gym.spaces.Dict):
+        return any(map(has_image, space.values()))
+    if isinstance(space, gym.spaces.Tuple):
+        return any(map(has_image, space))
+    return is_image(space)
 
 
 def is_image(space) -> bool:

@@ -79,12 +79,6 @@ class Status:
                 self.live.stop()
 
 
-def name_of(env) -> str:
-    """Returns the id of a VecEnv's environments, or its own class if it has none."""
-    spec = getattr(env, "spec", None)
-    return type(env.unwrapped).__name__ if spec is None else spec.id
-
-
 def begin_status(name, env, first_timestep, total_timesteps) -> Status:
     """Logs what is trained, where and on which device; returns its ``Status``.
 
@@ -93,7 +87,8 @@ def begin_status(name, env, first_timestep, total_timesteps) -> Status:
         env: the VecEnv.
         first_timestep, total_timesteps: as in ``Status``.
     """
-    where = name_of(env)
+    spec = getattr(env, "spec", None)
+    where = type(env.unwrapped).__name__ if spec is None else spec.id
     on_gpu = keras.distribution.list_devices("gpu")
     count = env.num_envs if mpi.size == 1 else f"{mpi.size} x {env.num_envs}"
     cores = mpi.available_cores()

@@ -213,7 +213,7 @@ def check_ranks(folder, ranks) -> None:
     if ranks != mpi.size:
         raise UserValueError(
             f"cannot resume {folder}: it was trained by {ranks} MPI rank(s), this is a "
-            f"run of {mpi.size}"
+            f"run of {mpi.size}: start it with mpiexec -n {ranks}"
         )
 
 
