@@ -75,6 +75,7 @@ def learn(
     lr = make_schedule(lr, lrschedule, "lr")
     policy = run.make_model(Policy, network, value_network, normalize_observations)
     run.load(policy)
+    # Each update sets its learning rate.
     optimizer = RMSprop(rho=alpha, epsilon=epsilon, global_clipnorm=max_grad_norm)
     weights = dict(vf_coef=vf_coef, ent_coef=ent_coef)
 
