@@ -7,6 +7,7 @@ import gzip
 import json
 import os
 import time
+from collections.abc import Sequence
 
 import gymnasium as gym
 
@@ -60,7 +61,13 @@ class Monitor(gym.Wrapper):
         finally:
             Monitor.records = before
 
-    def __init__(self, env, filename=None, allow_early_resets=True, info_keywords=()):
+    def __init__(
+        self,
+        env: gym.Env,
+        filename: str | None = None,
+        allow_early_resets: bool = True,
+        info_keywords: Sequence[str] = (),
+    ):
         super().__init__(env)
         self.allow_early_resets = allow_early_resets
         self.info_keywords = info_keywords

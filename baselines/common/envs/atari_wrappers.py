@@ -11,6 +11,7 @@ import cv2
 import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
+from gymnasium.envs.registration import EnvSpec
 
 from baselines.common.base.errors import UserValueError
 
@@ -18,7 +19,9 @@ NOOP = 0
 MAX_FRAMES = 108_000  # half an hour at 60 frames a second
 
 
-def make_atari(env_id, max_episode_steps=None, **env_kwargs) -> gym.Env:
+def make_atari(
+    env_id: str | EnvSpec, max_episode_steps: int | None = None, **env_kwargs
+) -> gym.Env:
     """Returns an Atari game with no-op starts and a frame skip of 4.
 
     Observations are the emulator's greyscale screens, uint8 [210, 160], which
@@ -55,7 +58,11 @@ def make_atari(env_id, max_episode_steps=None, **env_kwargs) -> gym.Env:
 
 
 def wrap_deepmind(
-    env, episode_life=True, clip_rewards=True, frame_stack=False, scale=False
+    env: gym.Env,
+    episode_life: bool = True,
+    clip_rewards: bool = True,
+    frame_stack: bool = False,
+    scale: bool = False,
 ) -> gym.Env:
     """Returns ``env`` with the observations of DeepMind's agents: uint8 [84, 84, 1].
 

@@ -6,8 +6,10 @@ import os
 import sys
 from ctypes.util import find_library
 from types import MappingProxyType
+from typing import Any
 
 import gymnasium as gym
+from gymnasium.envs.registration import EnvSpec
 
 from baselines.bench.monitor import Monitor
 from baselines.common.base import mpi
@@ -56,14 +58,14 @@ WAKE_UP_SECONDS = 300e-6
 
 
 def make_env(
-    env_id,
-    env_type=None,
-    seed=None,
-    monitor_file=None,
-    reward_scale=1.0,
-    wrapper_kwargs=None,
-    env_kwargs=None,
-    gamestate=None,
+    env_id: str | EnvSpec,
+    env_type: str | None = None,
+    seed: int | None = None,
+    monitor_file: str | None = None,
+    reward_scale: float = 1.0,
+    wrapper_kwargs: dict | None = None,
+    env_kwargs: dict | None = None,
+    gamestate: str | None = None,
 ) -> gym.Env:
     """Returns one environment, wrapped for its type, with a Monitor.
 
@@ -167,19 +169,19 @@ def prepare_drawing() -> None:
 
 
 def make_vec_env(
-    env_id,
-    env_type=None,
-    num_env=1,
-    seed=None,
-    wrapper_kwargs=None,
-    env_kwargs=None,
-    start_index=0,
-    reward_scale=1.0,
-    gamestate=None,
-    log_dir=None,
-    num_workers=None,
-    on_worker_failure="replace",
-    worker_timeout=WORKER_TIMEOUT,
+    env_id: str | EnvSpec,
+    env_type: str | None = None,
+    num_env: int = 1,
+    seed: int | None = None,
+    wrapper_kwargs: dict | None = None,
+    env_kwargs: dict | None = None,
+    start_index: int = 0,
+    reward_scale: float = 1.0,
+    gamestate: str | None = None,
+    log_dir: str | None = None,
+    num_workers: int | None = None,
+    on_worker_failure: str = "replace",
+    worker_timeout: float | None = WORKER_TIMEOUT,
 ) -> VecEnv:
     """Returns ``num_env`` environments as one VecEnv, with different seeds.
 
@@ -289,7 +291,7 @@ def build_env(spec, env_type, normalize_rewards=False, **arguments) -> VecEnv:
     return env
 
 
-def as_vec_env(env, seed=None) -> VecEnv:
+def as_vec_env(env: Any, seed: int | None = None) -> VecEnv:
     """Returns a VecEnv for the environment that an algorithm was given.
 
     Args:

@@ -9,6 +9,7 @@ network scales them, once.
 import gymnasium as gym
 import numpy as np
 import stable_retro
+from gymnasium.envs.registration import EnvSpec
 
 from baselines.common.base.errors import UserFileError, UserValueError, suggest
 from baselines.common.envs.atari_wrappers import (
@@ -19,7 +20,12 @@ from baselines.common.envs.atari_wrappers import (
 from baselines.common.envs.registry import find_spec
 
 
-def make_retro(env_id, state=None, max_episode_steps=10_000, **env_kwargs) -> gym.Env:
+def make_retro(
+    env_id: str | EnvSpec,
+    state: str | None = None,
+    max_episode_steps: int | None = 10_000,
+    **env_kwargs,
+) -> gym.Env:
     """Returns a retro game with a stochastic frame skip of 4.
 
     Observations are the console's screens, uint8 [height, width, 3]. Actions are
@@ -68,7 +74,7 @@ def make_retro(env_id, state=None, max_episode_steps=10_000, **env_kwargs) -> gy
     return env
 
 
-def wrap_deepmind_retro(env, frame_stack=False) -> gym.Env:
+def wrap_deepmind_retro(env: gym.Env, frame_stack: bool = False) -> gym.Env:
     """Returns ``env`` with observations uint8 [84, 84, 1] and clipped rewards.
 
     Args:

@@ -1,5 +1,7 @@
 """Environments in the caller's own process, one after another."""
 
+from collections.abc import Callable, Iterable
+
 import numpy as np
 
 from baselines.common.base.errors import UserValueError
@@ -26,7 +28,7 @@ class DummyVecEnv(VecEnv):
         UserValueError: if spaces differ, or an environment is returned twice.
     """
 
-    def __init__(self, env_fns):
+    def __init__(self, env_fns: Iterable[Callable]):
         self._serial = SerialEnvs()
         self.envs = self._serial.envs
         self._actions = None

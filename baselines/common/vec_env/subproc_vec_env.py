@@ -4,6 +4,7 @@ import math
 import os
 import tempfile
 import time
+from collections.abc import Callable, Iterable
 from multiprocessing.connection import wait
 
 import cloudpickle
@@ -69,10 +70,10 @@ class SubprocVecEnv(VecEnv):
 
     def __init__(
         self,
-        env_fns,
-        num_workers=None,
-        on_worker_failure="replace",
-        worker_timeout=WORKER_TIMEOUT,
+        env_fns: Iterable[Callable],
+        num_workers: int | None = None,
+        on_worker_failure: str = "replace",
+        worker_timeout: float | None = WORKER_TIMEOUT,
     ):
         num_workers = mpi.available_cores() if num_workers is None else num_workers
         if on_worker_failure not in ("replace", "raise"):

@@ -4,8 +4,13 @@ import sys
 from abc import ABC, abstractmethod
 
 import numpy as np
+from gymnasium import spaces
+from numpy.typing import ArrayLike
 
 from baselines.common.base.errors import DivergedError, UserTypeError, UserValueError
+
+# Observations, rewards, dones and infos, as ``step_wait`` returns them.
+Step = tuple[np.ndarray, np.ndarray, np.ndarray, list[dict]]
 
 
 class VecEnv(ABC):
@@ -31,7 +36,9 @@ class VecEnv(ABC):
     # The state of a wrapper includes that of the VecEnv inside it.
     get_state = None
 
-    def __init__(self, num_envs, observation_space, action_space):
+    def __init__(
+        self, num_envs: int, observation_space: spaces.Space, action_space: spaces.Space
+    ):
         self.num_envs = num_envs
         self.observation_space = observation_space
         self.action_space = action_space
@@ -41,11 +48,11 @@ class VecEnv(ABC):
         """Starts an episode in each environment; returns observations [N, *shape]."""
 
     @abstractmethod
-    def step_async(self, actions) -> None:
+    def step_async(self, actions: ArrayLike) -> None:
         """Sends actions [N, *shape] without waiting for the results."""
 
     @abstractmethod
-    def step_wait(self):
+    def step_wait(self) -> Step:
         """Waits for the step that was sent.
 
         Returns:
@@ -64,7 +71,7 @@ class VecEnv(ABC):
         Each is None if environments were not made to return images.
         """
 
-    def step(self, actions):
+    def step(self, actions: ArrayLike) -> Step:
         """Steps every environment once; see ``step_wait`` for what it returns."""
         self.step_async(actions)
         return self.step_wait()
@@ -78,7 +85,7 @@ class VecEnv(ABC):
         return tile_images(self.get_images())
 
     @property
-    def unwrapped(self):
+    def unwrapped(self) -> "VecEnv":
         return self
 
     def __enter__(self):
@@ -93,29 +100,34 @@ class VecEnvWrapper(VecEnv):
 
     keeps_observations = False  # whether it never changes the inner observations
 
-    def __init__(self, venv, observation_space=None, action_space=None):
+    def __init__(
+        self,
+        venv: VecEnv,
+        observation_space: spaces.Space | None = None,
+        action_space: spaces.Space | None = None,
+    ):
         self.venv = venv
         observation_space = observation_space or venv.observation_space
         action_space = action_space or venv.action_space
         super().__init__(venv.num_envs, observation_space, action_space)
 
-    def reset(self):
+    def reset(self) -> np.ndarray:
         return self.venv.reset()
 
-    def step_async(self, actions):
+    def step_async(self, actions: ArrayLike) -> None:
         self.venv.step_async(actions)
 
-    def step_wait(self):
+    def step_wait(self) -> Step:
         return self.venv.step_wait()
 
-    def close(self):
+    def close(self) -> None:
         self.venv.close()
 
-    def get_images(self):
+    def get_images(self) -> list:
         return self.venv.get_images()
 
     @property
-    def unwrapped(self):
+    def unwrapped(self) -> VecEnv:
         return self.venv.unwrapped
 
     def __getattr__(self, name):

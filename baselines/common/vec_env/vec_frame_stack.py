@@ -3,7 +3,7 @@
 import numpy as np
 from gymnasium import spaces
 
-from baselines.common.vec_env.vec_env import VecEnvWrapper, venvs_of
+from baselines.common.vec_env.vec_env import VecEnv, VecEnvWrapper, venvs_of
 
 
 class VecFrameStack(VecEnvWrapper):
@@ -16,7 +16,7 @@ class VecFrameStack(VecEnvWrapper):
         nstack: how many frames.
     """
 
-    def __init__(self, venv, nstack):
+    def __init__(self, venv: VecEnv, nstack: int):
         space = venv.observation_space
         low = np.concatenate([space.low] * nstack, axis=-1)
         high = np.concatenate([space.high] * nstack, axis=-1)

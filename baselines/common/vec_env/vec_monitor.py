@@ -1,11 +1,12 @@
 """Episode results of a VecEnv."""
 
 import time
+from collections.abc import Sequence
 
 import numpy as np
 
 from baselines.bench.monitor import ResultsWriter, episode_result
-from baselines.common.vec_env.vec_env import VecEnvWrapper
+from baselines.common.vec_env.vec_env import VecEnv, VecEnvWrapper
 
 
 class VecMonitor(VecEnvWrapper):
@@ -23,7 +24,12 @@ class VecMonitor(VecEnvWrapper):
 
     keeps_observations = True
 
-    def __init__(self, venv, filename=None, info_keywords=()):
+    def __init__(
+        self,
+        venv: VecEnv,
+        filename: str | None = None,
+        info_keywords: Sequence[str] = (),
+    ):
         super().__init__(venv)
         self.info_keywords = info_keywords
         self.t_start = time.time()

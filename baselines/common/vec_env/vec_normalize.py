@@ -6,7 +6,7 @@ from gymnasium import spaces
 from baselines.common.base.errors import UserTypeError
 from baselines.common.base.running_moments import RunningMoments
 from baselines.common.saving.states import check_like
-from baselines.common.vec_env.vec_env import VecEnvWrapper
+from baselines.common.vec_env.vec_env import VecEnv, VecEnvWrapper
 
 
 class VecNormalize(VecEnvWrapper):
@@ -37,13 +37,13 @@ class VecNormalize(VecEnvWrapper):
 
     def __init__(
         self,
-        venv,
-        ob=True,
-        ret=True,
-        clipob=10.0,
-        cliprew=10.0,
-        gamma=0.99,
-        epsilon=1e-8,
+        venv: VecEnv,
+        ob: bool = True,
+        ret: bool = True,
+        clipob: float = 10.0,
+        cliprew: float = 10.0,
+        gamma: float = 0.99,
+        epsilon: float = 1e-8,
     ):
         space = venv.observation_space
         if ob and not isinstance(space, spaces.Box):

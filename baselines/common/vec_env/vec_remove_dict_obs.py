@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from baselines.common.vec_env.vec_env import VecEnvWrapper
+from baselines.common.vec_env.vec_env import VecEnv, VecEnvWrapper
 
 
 class VecExtractDictObs(VecEnvWrapper):
@@ -15,7 +15,7 @@ class VecExtractDictObs(VecEnvWrapper):
         key: of the part.
     """
 
-    def __init__(self, venv, key):
+    def __init__(self, venv: VecEnv, key: str):
         super().__init__(venv, venv.observation_space[key])
         self.key = key
 

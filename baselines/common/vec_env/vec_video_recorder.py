@@ -2,10 +2,11 @@
 
 import math
 import os
+from collections.abc import Callable
 
 from baselines.common.saving.files import writing
 from baselines.common.saving.video import check_packages, enlarge, open_video, shrink
-from baselines.common.vec_env.vec_env import VecEnvWrapper, tile_images
+from baselines.common.vec_env.vec_env import VecEnv, VecEnvWrapper, tile_images
 
 FRAMES_PER_SECOND = 30
 # Of a VecFilm, which is kept in memory and in logs: at most 450 frames, in 30 seconds.
@@ -35,7 +36,13 @@ class VecVideoRecorder(VecEnvWrapper):
 
     keeps_observations = True
 
-    def __init__(self, venv, directory, record_video_trigger, video_length=200):
+    def __init__(
+        self,
+        venv: VecEnv,
+        directory: str,
+        record_video_trigger: Callable,
+        video_length: int = 200,
+    ):
         super().__init__(venv)
         self.directory = directory
         self.record_video_trigger = record_video_trigger
