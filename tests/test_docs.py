@@ -93,8 +93,6 @@ def test_page_has_the_facts(alg, learn, small, env_id):
     assert set(facts["Actions"].split(", ")) == actions
     assert facts["MPI"] == ("yes" if learn.mpi else "no")
     settings = dict(small, network="lstm", total_timesteps=0)
-    if "value_network" in learn.declared:
-        settings["value_network"] = "shared"
     try:
         learn(env=make_vec_env(env_id, num_env=4, seed=0), **settings)
     except UserTypeError as error:

@@ -51,7 +51,6 @@ def test_first_minibatch_of_ppo2_has_ratio_1(log_folder):
         (ppo2.learn, dict(nsteps=5, nminibatches=4), "divide 10 .*received 4"),
         (ppo2.learn, dict(nsteps=2, nminibatches=4), "more than one sample"),
         (ppo2.learn, dict(network="lstm", nminibatches=4), "divide 2 .*recurrent"),
-        (ppo2.learn, dict(network="lstm", value_network="copy"), "'shared'"),
         (ppo1.learn, dict(timesteps_per_actorbatch=9, optim_batchsize=4), "divide 10"),
         (a2c.learn, dict(lr="constant:1", lrschedule="middle_drop"), "of its own"),
     ],

@@ -130,6 +130,22 @@ def test_value_network_copy_has_a_trunk_of_its_own():
         learn(env=None, network="mlp", value_network="cpoy")
 
 
+def test_recurrent_value_network_has_a_state_of_its_own():
+    policy = Policy(FLAT, ACTIONS, partial(lnlstm, nlstm=8), value_network="copy")
+    obs = np.ones((1, 3, *FLAT.shape), np.float32)
+    start, masks = np.zeros((3, 32), np.float32), np.zeros((1, 3), bool)
+    outputs = policy(Batch(obs, states=start, masks=masks))
+    for part, other in ((slice(0, 16), "params"), (slice(16, 32), "values")):
+        states = start.copy()
+        states[:, part] = 1.0  # which changes all but the other function's output
+        after = policy(Batch(obs, states=states, masks=masks))
+        changed = {
+            name: bool(np.any(getattr(after, name) != getattr(outputs, name)))
+            for name in ("params", "values")
+        }
+        assert changed == {"params": other == "params", "values": other == "values"}
+
+
 def test_variables_of_policy_and_value_function_apart():
     for kind in ("shared", "copy"):
         policy = Policy(FLAT, ACTIONS, "mlp", kind)

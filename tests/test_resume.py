@@ -125,7 +125,7 @@ DQN += "--num_timesteps=500 --print_freq=2 --checkpoint_interval=90 --num_env=2"
 @pytest.mark.parametrize(
     ("arguments", "updates"),
     [
-        (f"{PPO2} --env=CartPole-v1 --network=lnlstm --value_network=shared", [10]),
+        (f"{PPO2} --env=CartPole-v1 --network=lnlstm", [10]),
         (
             f"{PPO2} --env=Pendulum-v1 --value_network=copy --normalize_observations "
             "--precision=bfloat16 --normalize_rewards",

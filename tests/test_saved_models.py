@@ -37,8 +37,6 @@ def play(model, observations, deterministic):
 def test_loaded_model_acts_as_the_saved_one(
     alg, learn, small, env_id, network, tmp_path
 ):
-    if "lstm" in network["network"] and "value_network" in learn.declared:
-        network = dict(network, value_network="shared")
     space = gym.make(env_id).action_space
     env = DummyVecEnv([lambda: RandomEnv(IMAGES, space)] * 2)
     with logger.scoped_configure(None, []), skipped_if_refused(learn):

@@ -3,6 +3,7 @@
 Schulman et al. 2017, "Proximal Policy Optimization Algorithms".
 """
 
+import math
 from typing import Annotated
 
 import numpy as np
@@ -121,6 +122,8 @@ def learn(
     recurrent = policy.initial_state is not None
     # Minibatches are drawn from samples, or from whole sequences if recurrent.
     num_samples = env.num_envs if recurrent else env.num_envs * nsteps
+    if recurrent and run.arguments.sources.get("nminibatches") != "given":
+        nminibatches = math.gcd(nminibatches, num_samples)  # A default gives way.
     # For a model that is only loaded, the environments do not matter.
     if total_timesteps and (
         num_samples % nminibatches or env.num_envs * nsteps == nminibatches

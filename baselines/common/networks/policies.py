@@ -73,12 +73,8 @@ class Policy(Model):
         self.parts["pi"] = self.distribution.head()
         state_size = getattr(self.parts["network"], "state_size", None)
         if state_size is not None:
-            self.initial_state = np.zeros((1, state_size), np.float32)
-            if value_network == "copy":
-                raise UserValueError(
-                    "a recurrent network needs value_network='shared'; it is 'copy', "
-                    "given or by default"
-                )
+            size = state_size * (2 if value_network == "copy" else 1)
+            self.initial_state = np.zeros((1, size), np.float32)
         if value_network == "copy":
             self.parts["value_network"] = build_network(network)
         elif value_network != "shared":
@@ -146,17 +142,20 @@ class Policy(Model):
         inputs = self.scale(ops.reshape(obs, (-1, *self.observation_space.shape)))
         if "normalizer" in self.parts:
             inputs = self.parts["normalizer"](inputs)
+        networks = [name for name in ("network", "value_network") if name in self.parts]
         if self.initial_state is None:
-            value_features = features = self.features(inputs)
+            features = [self.features(inputs, name) for name in networks]
         else:
             inputs = ops.reshape(inputs, (*obs.shape[:2], *inputs.shape[1:]))
-            features, states = self.parts["network"](inputs, states, masks)
-            features = ops.reshape(features, (-1, features.shape[-1]))
-            value_features = features
-        if "value_network" in self.parts:
-            value_features = self.features(inputs, "value_network")
-        values = ops.squeeze(self.parts["vf"](value_features), axis=-1)
-        return Outputs(self.parts["pi"](features), values, features, states)
+            states = ops.split(states, len(networks), axis=-1)
+            results = [
+                self.parts[name](inputs, state, masks)
+                for name, state in zip(networks, states)
+            ]
+            features = [ops.reshape(x, (-1, x.shape[-1])) for x, _ in results]
+            states = ops.concatenate([state for _, state in results], axis=-1)
+        values = ops.squeeze(self.parts["vf"](features[-1]), axis=-1)
+        return Outputs(self.parts["pi"](features[0]), values, features[0], states)
 
     def _one_step(self, obs, states, masks):
         return self._forward(ops.expand_dims(obs, 0), states, masks[None])
