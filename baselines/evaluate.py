@@ -6,7 +6,7 @@ from typing import Annotated
 from baselines.common.arguments import cli
 from baselines.common.arguments import types as arg
 from baselines.common.envs.spaces import check_spaces
-from baselines.common.run.evaluation import evaluate, summary
+from baselines.common.run.evaluation import evaluate, how_to_act, summary
 from baselines.common.run.loading import find_env, load
 
 
@@ -14,9 +14,7 @@ def evaluate_run(
     path: Annotated[str, "log folder of a run, or a saved model"],
     episodes: Annotated[arg.Count, "number of episodes"] = 100,
     num_env: Annotated[arg.Count, "environments that run in parallel"] = 8,
-    deterministic: Annotated[
-        bool, "whether to act deterministically: take the most likely or best actions"
-    ] = False,
+    deterministic: arg.Deterministic = None,
     seed: arg.Seed = None,
     precision: arg.ActingPrecision = None,
     json: Annotated[
@@ -27,6 +25,8 @@ def evaluate_run(
 ):
     """Plays full episodes with a trained model and prints their raw scores."""
     trained_env = find_env(path, env, trust)
+    if deterministic is None:
+        deterministic = trained_env.deterministic
     model = load(path, trust, seed=seed, precision=precision)
     with trained_env.make(min(num_env, episodes), seed) as vec_env:
         check_spaces(model, vec_env)
@@ -49,6 +49,7 @@ def evaluate_run(
             f"{episodes} episode{'s' * (episodes > 1)}, mean length "
             f"{found['mean_length']:g} agent steps{successes}"
         )
+        print(how_to_act(deterministic))
     return found
 
 

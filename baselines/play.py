@@ -14,7 +14,7 @@ from baselines.common.arguments import types as arg
 from baselines.common.base import mpi
 from baselines.common.base.errors import UserValueError
 from baselines.common.envs.spaces import check_spaces
-from baselines.common.run.evaluation import play_steps
+from baselines.common.run.evaluation import how_to_act, play_steps
 from baselines.common.run.loading import find_env, load
 from baselines.common.saving.files import check_writable
 from baselines.common.saving.video import check_video, enlarge, open_video
@@ -30,9 +30,7 @@ def play_run(
         str | None,
         "file to write a video to, .mp4 or .gif, instead of opening a window",
     ] = None,
-    deterministic: Annotated[
-        bool, "whether to act deterministically: take the most likely or best actions"
-    ] = False,
+    deterministic: arg.Deterministic = None,
     seed: arg.Seed = None,
     precision: arg.ActingPrecision = None,
     env: arg.PlayedEnv = None,
@@ -40,6 +38,8 @@ def play_run(
 ):
     """Lets a trained model play, and prints the raw score of each episode."""
     trained_env = find_env(path, env, trust)
+    if deterministic is None:
+        deterministic = trained_env.deterministic
     if video is None:
         check_can_play(trained_env.env_type)
     else:
@@ -55,6 +55,7 @@ def play_run(
             with open_video(video, trained_env.steps_per_second) as file:
                 play(model, FilmedVecEnv(vec_env, file), episodes or 1, deterministic)
             print(f"wrote {video}")
+    print(how_to_act(deterministic))
 
 
 def check_can_play(env_type) -> None:

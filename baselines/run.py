@@ -58,7 +58,7 @@ def main(argv=None):
         model = train(arguments)
         if arguments["play"]:
             with trained_env(arguments).make(1, render_mode="human") as env:
-                play(model, env)
+                play(model, env, deterministic=trained_env(arguments).deterministic)
         return model
 
 

@@ -56,7 +56,7 @@ def test_train_save_load_and_play(capfd, monkeypatch):
     capfd.readouterr()
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     played = play
-    monkeypatch.setattr(run, "play", lambda model, env: played(model, env, 2))
+    monkeypatch.setattr(run, "play", lambda *args, **more: played(*args, 2))
     before = sorted(os.listdir("log"))
     run.main([*CARTPOLE, "--num_timesteps=0", "--load_path=deep/model", "--play"])
     lines = capfd.readouterr().out.splitlines()

@@ -179,7 +179,8 @@ def test_model_trained_by_a_reward_of_ones_own(tmp_path, monkeypatch, capsys):
 def test_evaluate_prints_scores(trained, capsys):
     argv = [str(trained), "--episodes=5", "--seed=3", "--deterministic"]
     result = cli.command(evaluate.evaluate_run, argv)
-    assert f"mean score {result['mean']:g} " in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert f"mean score {result['mean']:g} " in out and "deterministic actions" in out
     assert result["mean"] == result["mean_length"]  # a point a step
     cli.command(evaluate.evaluate_run, [*argv, "--json"])
     assert json.loads(capsys.readouterr().out) == result
@@ -194,8 +195,9 @@ def test_play_writes_a_video(trained, tmp_path, capsys, name):
     path = tmp_path / name
     cli.command(play.play_run, [str(trained), f"--video={path}", "--seed=0"])
     out = capsys.readouterr().out
-    game, where = out.splitlines()
+    game, where, how = out.splitlines()
     assert game.startswith("game 1: score ") and where == f"wrote {path}"
+    assert "--deterministic=False" in how
     steps = int(game.split()[-2])
     with imageio.get_reader(path) as reader:
         frames = list(reader.iter_data())

@@ -271,6 +271,11 @@ class Others(SharedArguments, PartArguments, total=False):
 
 # Shared by commands that load a trained model.
 PlayedEnv = Annotated[str | None, "environment to play in (default: the run's)"]
+Deterministic = Annotated[
+    bool | None,
+    "whether to take the most likely or best actions, or to sample them (default: take "
+    "them, except in Atari and retro games)",
+]
 ActingPrecision = Annotated[
     Literal["float32", "bfloat16", "auto"] | None,
     "number format of the networks' layers (default: as in training)",

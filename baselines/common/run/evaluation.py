@@ -36,6 +36,12 @@ def play_steps(model, env, deterministic=False):
         yield actions, dones, infos
 
 
+def how_to_act(deterministic: bool) -> str:
+    """Returns how actions were chosen, and how to choose them otherwise."""
+    done = "deterministic actions" if deterministic else "sampled actions"
+    return f"{done} (--deterministic={not deterministic} for the others)"
+
+
 def evaluate(
     model: Any,
     env: Any,

@@ -90,6 +90,15 @@ class TrainedEnv(NamedTuple):
     env_kwargs: dict  # that it was made with, in Python
 
     @property
+    def deterministic(self) -> bool:
+        """Whether models take the most likely actions in it, if nobody says.
+
+        As papers and RL Zoo report scores: they sample only in games, where Mnih et al.
+        2015 and 2016 sampled and a deterministic policy can be stuck for ever.
+        """
+        return self.env_type not in GAMES
+
+    @property
     def steps_per_second(self) -> float:
         """Agent steps per second of the environment's own time."""
         if self.env_type in GAMES:
