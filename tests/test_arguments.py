@@ -110,6 +110,7 @@ def test_a_misspelt_choice_or_name_gets_the_nearest():
         ("MlpPolicy", ["cnn", "mlp"], "'mlp'"),
         ("learning_rate", ["lr", "network"], "'lr'"),
         ("n-env", ["num_env"], "'num_env'"),
+        ("net_arch", ["lr"], "num_hidden"),
     ],
 )
 def test_names_of_other_libraries_and_misspelt_ones_are_known(name, known, hint):

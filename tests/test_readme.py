@@ -219,7 +219,7 @@ def test_command_on_a_trained_model_runs(
 def test_names_of_stable_baselines3_are_those_that_are_suggested():
     page = (ROOT / "docs" / "from_stable_baselines3.md").read_text()
     table = re.findall(r"^\| `(\w+)` \| `(\w+)` \|", page, re.M)
-    assert dict(table) == OUR_NAMES
+    assert dict(table) == {k: x for k, x in OUR_NAMES.items() if x.isidentifier()}
     declared = [declared_arguments(import_learn(name)) for name in list_algorithms()]
     known = {
         name for names in [*declared, RUN_ARGUMENTS, NETWORK.known()] for name in names

@@ -6,9 +6,13 @@ or an environment's, and is shown with its traceback.
 """
 
 import difflib
+import functools
+import inspect
 import pathlib
 import shlex
 import sys
+from collections.abc import Callable
+from typing import TypeVar
 
 TRACEBACK = "BASELINES_TRACEBACK"  # environment variable that shows whole tracebacks
 
@@ -61,22 +65,33 @@ class WorkerDied(WorkerError, UserError):
     """A worker process ended without an exception from its environments."""
 
 
-# Names in Stable-Baselines3, OpenAI Baselines and other libraries.
+F = TypeVar("F", bound=Callable)
+
+# Names in Stable-Baselines3, OpenAI Baselines and other libraries: our name for it, or
+# what there is instead.
 OUR_NAMES = {
     "CnnLstmPolicy": "cnn_lstm",
     "CnnPolicy": "cnn",
     "MlpLstmPolicy": "lstm",
     "MlpPolicy": "mlp",
     "algo": "alg",
+    "batch_size": "nminibatches (ppo2) or optim_batchsize (ppo1) divides an update",
+    "device": "the environment variable CUDA_VISIBLE_DEVICES chooses a GPU",
     "clip_range": "cliprange",
     "env_id": "env",
     "gae_lambda": "lam",
+    "gradient_steps": "train_freq agent steps have one optimiser step",
+    "logdir": "logger.configure(FOLDER, FORMATS) before learn() says where logs go",
     "learning_rate": "lr",
     "n_envs": "num_env",
     "n_epochs": "noptepochs",
     "n_steps": "nsteps",
+    "net_arch": "num_layers and num_hidden are arguments of learn()",
     "policy": "network",
+    "policy_kwargs": "the network's arguments are arguments of learn()",
     "target_update_interval": "target_network_update_freq",
+    "tensorboard_log": "logger.configure(FOLDER, FORMATS) before learn() has formats",
+    "verbose": "logger.configure(FOLDER, FORMATS) before learn() has formats",
 }
 
 
@@ -88,12 +103,28 @@ def suggest(name: str, known, prefix="") -> str:
         known: the valid names.
         prefix: what to write before a name.
     """
-    if (ours := OUR_NAMES.get(name)) in known:
+    if (ours := OUR_NAMES.get(name, "")) in known:
         return f"; it is called {prefix + ours!r} here"
+    if " " in ours:
+        return f"; {ours}"
     names = {x.lower().replace("-", "_"): x for x in map(str, known)}
     plain = name.lower().replace("-", "_")
     nearest = difflib.get_close_matches(plain, names, n=1, cutoff=0.6)
     return f"; did you mean {prefix + names[nearest[0]]!r}?" if nearest else ""
+
+
+def with_hints(fn: F) -> F:
+    """Decorates a function so that an unknown argument gets a hint at a valid one."""
+    known = inspect.signature(fn).parameters
+
+    @functools.wraps(fn)
+    def call(*args, **kwargs):
+        for name in kwargs.keys() - known.keys():
+            hint = suggest(name, known)
+            raise UserTypeError(f"{fn.__name__}() has no argument {name!r}{hint}")
+        return fn(*args, **kwargs)
+
+    return call
 
 
 def install_command(extra) -> str:

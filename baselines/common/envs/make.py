@@ -20,6 +20,7 @@ from baselines.common.base.errors import (
     first_line,
     install_command,
     shown,
+    with_hints,
 )
 from baselines.common.envs.checked import CheckedEnv
 from baselines.common.envs.recorder import Recorder, has_wrapper
@@ -168,6 +169,7 @@ def prepare_drawing() -> None:
         os.environ.setdefault("MUJOCO_GL", "egl")
 
 
+@with_hints
 def make_vec_env(
     env_id: str | EnvSpec,
     env_type: str | None = None,
