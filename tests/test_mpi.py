@@ -134,6 +134,11 @@ def test_ranks_share_the_cores_of_a_container(monkeypatch, tmp_path, limit, core
     assert mpi.available_cores() == max(1, cores // 2)
 
 
+def test_mean_keeps_the_shape():
+    for array in (np.float32(2), np.ones(3), np.ones((2, 3)).T):
+        assert mpi.mean(array).shape == array.shape
+
+
 def test_rows_are_means_over_the_ranks(monkeypatch):
     rows = [{"n": 3, "loss": 1.0, "same": 0.1}, {"n": 3, "loss": 4.0, "same": 0.1}]
     monkeypatch.setattr(mpi, "size", 2)

@@ -104,13 +104,13 @@ def broadcast(value):
 
 def mean(array) -> np.ndarray:
     """Returns the mean over the ranks of arrays with the same shape and type."""
-    array = np.ascontiguousarray(array)
+    array = np.array(array, order="C")  # ascontiguousarray would add an axis to 0-d
     if size == 1:
         return array
     connect()
     total = np.empty_like(array)
     world.Allreduce(array, total)
-    return total / array.dtype.type(size)
+    return np.asarray(total / array.dtype.type(size))
 
 
 def check_same(settings) -> None:
