@@ -224,7 +224,7 @@ def list_manifests(folder) -> list:
 
 def name_newest(folder) -> str:
     """Returns a sentence about the newest checkpoint in a folder."""
-    if manifests := list_manifests(folder):
+    if folder and (manifests := list_manifests(folder)):
         return f"the last good checkpoint is {manifests[-1]}"
     return "there is no checkpoint"
 
