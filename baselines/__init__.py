@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from baselines import moved
-from baselines.common.base.lazy import exports
+from baselines.common.base.lazy import QuietTensorFlow, exports
 
 if TYPE_CHECKING:  # for completion in editors
     from baselines.common.run.loading import load as load
@@ -20,6 +20,7 @@ if platform.machine() in ("x86_64", "AMD64"):
 
 __version__ = "0.1.0"
 
+sys.meta_path.insert(0, QuietTensorFlow)
 sys.meta_path.append(moved)
 # Lazily, because it imports Keras.
 __getattr__, __dir__ = exports(__name__, load="common.run.loading")

@@ -1,4 +1,4 @@
-"""Answers imports of OpenAI Baselines' modules that do not exist here."""
+"""Answers imports of other libraries' modules that do not exist here."""
 
 import sys
 
@@ -15,7 +15,7 @@ def find_spec(name, path=None, target=None) -> None:
         # With a name, "from baselines import her" would take it for a missing
         # attribute; without one, python -m shows a traceback.
         raise MovedModule(
-            f"there is no module {name}; docs/from_openai_baselines.md says what "
-            "replaces modules of OpenAI Baselines",
+            f"there is no module {name}; docs/from_openai_baselines.md and "
+            "docs/from_stable_baselines3.md say what replaces those of other libraries",
             name=name if sys.argv[:1] == ["-m"] else None,
         )

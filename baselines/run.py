@@ -133,7 +133,7 @@ def make_train_env(arguments, training):
     if filmed:
         check_packages("imageio", "imageio_ffmpeg")
     env_type, num_env = arguments["env_type"], arguments["num_env"]
-    names = "reward_scale", "normalize_rewards", "gamestate"
+    names = "reward_scale", "gamestate"
     names += "on_worker_failure", "worker_timeout"
     env = build_env(
         find_spec(arguments["env"]),

@@ -33,7 +33,7 @@ from baselines.common.vec_env import VecFrameStack
 from benchmarks import sb3
 
 GAME = "PongNoFrameskip-v4"
-NUM_ENV = defaults.atari()["env"]["num_env"]
+NUM_ENV = defaults.atari()["num_env"]
 DEFAULTS = {name: x.default for name, x in declared_arguments(learn).items()}
 TOTAL = 10_000_000
 

@@ -55,16 +55,18 @@ CASES = {
     **{
         alg: f"--alg={alg} --env=Pendulum-v1 --num_timesteps=20_000 --print_freq=1 "
         "--num_hidden=32 --batch_size=32"
-        for alg in ("ddpg", "td3", "sac")
+        for alg in ("ddpg", "td3", "sac", "tqc", "crossq")
     },
     "sac_ranks": "--alg=sac --env=Pendulum-v1 --ranks=2 --num_timesteps=20_000 "
     "--print_freq=1 --num_hidden=32 --batch_size=32",
-    # Pendulum has no goals.
-    "her": "--alg=her --env=Pendulum-v1 --replay_k=0 --num_timesteps=20_000 "
-    "--print_freq=1 --batch_size=32",
+    # Pendulum has no goals, and returns below their range.
+    "her": "--alg=her --env=Pendulum-v1 --replay_k=0 --clip_return=False "
+    "--num_timesteps=20_000 --print_freq=1 --batch_size=32",
     "dqn": "--alg=dqn --env=CartPole-v1 --num_timesteps=20_000 --print_freq=5",
     "dqn_workers": f"--alg=dqn {PONG} --num_timesteps=20_000 --buffer_size=5000 "
     "--learning_starts=1000 --print_freq=1",
+    "qrdqn": "--alg=qrdqn --env=CartPole-v1 --num_timesteps=10_000 --print_freq=5",
+    "pqn": "--alg=pqn --env=CartPole-v1 --nsteps=16 --num_timesteps=80_000",
     "deepq": "--alg=deepq --env=CartPole-v1 --num_timesteps=10_000 --print_freq=5",
     "rainbow": "--alg=rainbow --env=CartPole-v1 --num_timesteps=10_000 --print_freq=5 "
     "--learning_starts=500",

@@ -39,7 +39,7 @@ a2c/a2c.py: policy_loss - ent_coef * entropy => policy_loss + ent_coef * entropy
 a2c/a2c.py: returns - rollout.values, => returns, | a2c
 ppo2/ppo2.py: ops.maximum(-advantages * ratio => ops.minimum(-advantages * ratio | maths
 ppo2/ppo2.py: , shuffler=shuffler) => ) | resume
-dqn/dqn.py: values.mean(chooser_outputs) => values.mean(outputs) | dqn maths
+dqn/dqn.py: ops.argmax(chooser_means => ops.argmax(values.mean(outputs) | dqn maths
 td3/td3.py: discounts * ops.min(values => discounts * ops.max(values | continuous maths
 sac/sac.py: ops.min(values, axis=0) + alpha * neglogps => ops.min(values, axis=0) | continuous maths
 """  # noqa: E501

@@ -99,7 +99,7 @@ class RememberedVecEnv(VecEnvWrapper):
 
 def make_env(arguments, **changes):
     """Returns the VecEnv of a command line; ``changes`` are arguments of its own."""
-    names = "num_env", "seed", "reward_scale", "normalize_rewards", "gamestate"
+    names = "num_env", "seed", "reward_scale", "gamestate"
     kept = {name: arguments[name] for name in (*names, "on_worker_failure")}
     spec = find_spec(arguments["env"])
     return build_env(spec, arguments["env_type"], **kept | changes)

@@ -3,7 +3,9 @@
 ``pytest tests/test_algorithms.py --alg=my_pkg.my_alg`` checks one of your own.
 """
 
+import contextlib
 import csv
+import functools
 import gc
 import inspect
 import os
@@ -15,17 +17,26 @@ import gymnasium as gym
 import keras
 import numpy as np
 import pytest
-from conftest import after_updates, long
+from conftest import after_updates, long, skipped_if_refused
+from gymnasium import spaces
 from toy_envs import RandomEnv
 
 import baselines
 from baselines import logger
 from baselines.common import backend
 from baselines.common.arguments import types as arg
+from baselines.common.arguments.arguments import gather
 from baselines.common.arguments.declaration import declared_arguments
-from baselines.common.arguments.discovery import find_algorithm, find_defaults
+from baselines.common.arguments.discovery import (
+    find_algorithm,
+    find_defaults,
+    find_layers,
+)
 from baselines.common.base.errors import DivergedError, UserTypeError, UserValueError
 from baselines.common.envs import make_env, make_vec_env
+from baselines.common.run.algorithm import train
+from baselines.common.run.run import Run
+from baselines.common.run.settings import RUN_ARGUMENTS
 from baselines.common.saving.checkpoints import list_manifests
 from baselines.common.saving.tensors import load_tensors
 from baselines.common.vec_env import DummyVecEnv, VecMonitor
@@ -103,7 +114,8 @@ def functions_of_parts(learn, defaults):
         if part := argument.marker(arg.Part):
             names = ["mlp", "cnn"] if name == "network" else [argument.default]
             for value in [defaults[name]] if name in defaults else names:
-                yield part.find(value)
+                if value not in (None, *part.without):
+                    yield part.find(value)
 
 
 def test_arguments_have_a_meaning_and_their_defaults_are_in_range(learn):
@@ -124,12 +136,50 @@ def test_arguments_have_a_meaning_and_their_defaults_are_in_range(learn):
 def test_defaults_are_arguments_of_learn_and_its_parts(alg, learn):
     for env_type in *ENV_TYPES, "small":
         defaults = find_defaults(find_algorithm(alg), env_type)
-        assert set(defaults.pop("env", {})) <= {"num_env", "normalize_rewards", "id"}
-        known = declared_arguments(learn)
+        known = declared_arguments(learn) | {"num_env": RUN_ARGUMENTS["num_env"]}
         for function in functions_of_parts(learn, defaults):
             known = declared_arguments(function) | known
         for name, value in defaults.items():
             known[name].validate(value)
+
+
+def test_no_default_makes_an_error(alg, learn, env_id, monkeypatch):
+    """In networks that remember, with the settings for each kind of environment."""
+    monkeypatch.setattr(Run, "updates", lambda run: iter(()))
+    image, vector = spaces.Box(0, 255, (84, 84, 4), np.uint8), spaces.Box(-1, 1, (3,))
+    actions, plain = gym.make(env_id).action_space, functools.partial(gym.make, env_id)
+    both = spaces.Dict(image=image, vector=vector)
+    kinds = dict.fromkeys(ENV_TYPES, (None, plain, "lstm"))
+    kinds["atari"] = "cnn", functools.partial(RandomEnv, image, actions), "cnn_lstm"
+    kinds[""] = "multi", functools.partial(RandomEnv, both, actions), None
+    for env_type, (network, env_fn, recurrent) in kinds.items():
+        kind = dict(env_type=env_type, network=network)
+        layers = find_layers(find_algorithm(alg), kind)
+        num_env = layers["defaults.py"].pop("num_env", 1)
+        given = dict(env=VecMonitor(DummyVecEnv([env_fn] * num_env)), overwrite=True)
+        if "buffer_size" in declared_arguments(learn):
+            given |= dict(buffer_size=1000)
+        if "value_network" in declared_arguments(learn) and recurrent:
+            given |= dict(network=recurrent)
+        layers |= {"preset": learn.settings, "given": given}
+        with contextlib.suppress(pytest.skip.Exception), skipped_if_refused(learn):
+            train(gather(learn, layers))
+
+
+def test_each_training_has_its_optimiser_steps(learn, small, env_id):
+    if "gradient_steps" not in declared_arguments(learn):
+        pytest.skip("it has none")
+    settings = dict(small, overwrite=True, total_timesteps=200, train_freq=10)
+    counts = {}
+
+    def callback(names, _):
+        optimizer = names.get("optimizer") or names["critic_optimizer"]
+        counts[steps] = int(optimizer.iterations)
+
+    for steps in 1, 3:
+        env = gym.make(env_id)
+        learn(env=env, gradient_steps=steps, callback=callback, **settings)
+    assert counts[3] == 3 * counts[1] > 0
 
 
 def test_callback_is_called_at_even_intervals_and_stops(learn, small, env_id):
@@ -144,8 +194,12 @@ def test_callback_is_called_at_even_intervals_and_stops(learn, small, env_id):
         return len(seen) == 3
 
     env = gym.make(env_id)
-    learn(**small, env=env, network="mlp", total_timesteps=1000, callback=callback)
+    settings = dict(small, network="mlp", total_timesteps=1000, seed=0)
+    learn(env=env, callback=callback, **settings)
     assert seen == [seen[0], 2 * seen[0], 3 * seen[0]]
+    # Nothing drew from NumPy's global generator, which no checkpoint has.
+    expected = np.random.RandomState(0).get_state()
+    np.testing.assert_equal(np.random.get_state(), expected)
     # The environment can be used afterwards.
     env.reset(seed=0)
     assert env.step(env.action_space.sample())[0].shape == env.observation_space.shape
@@ -186,6 +240,29 @@ def test_compiled_calls_are_freed_with_the_model(learn, small, env_id):
     assert count_graphs() > before
     del model
     assert count_graphs() == before
+
+
+def test_losses_compare_each_sample_with_its_own(learn, small, env_id):
+    """[B, 1] - [B] is [B, B], and nothing else here has the size of B, which is 13."""
+    shapes = []
+
+    def callback(names, _):
+        if names["num_timesteps"] < 100:
+            return False
+        graphs = [x for x in gc.get_objects() if type(x).__name__ == "FuncGraph"]
+        operations = sum((graph.get_operations() for graph in graphs), [])
+        tensors = [tensor for x in operations for tensor in x.outputs]
+        shapes.extend(list(x.shape) for x in tensors if x.shape.rank)
+        return True
+
+    sizes = "nsteps batch_size timesteps_per_batch timesteps_per_actorbatch"
+    ones = "nminibatches noptepochs optim_epochs"
+    settings = dict.fromkeys(sizes.split(), 13) | dict.fromkeys(ones.split(), 1)
+    known = declared_arguments(learn)
+    settings = small | {name: x for name, x in settings.items() if name in known}
+    learn(gym.make(env_id), "mlp", total_timesteps=200, callback=callback, **settings)
+    most = [shape.count(13) for shape in shapes]
+    assert max(most) == 1, shapes[most.index(max(most))]
 
 
 @pytest.mark.long
@@ -268,9 +345,10 @@ def test_training_in_bfloat16_is_that_of_float32(learn, small, env_id, tmp_path)
     """
     space = gym.make(env_id).action_space
     settings = dict(small)
-    if "prioritized_replay" in declared_arguments(learn):
-        # The smallest change of a priority draws other transitions.
-        settings["prioritized_replay"] = False
+    # The smallest change of a priority draws other transitions, and that of a value may
+    # be another action.
+    steady = dict(prioritized_replay=False, exploration_final_eps=1.0)
+    settings |= {k: x for k, x in steady.items() if k in declared_arguments(learn)}
 
     def train(precision, **changes):
         folder = tmp_path / precision

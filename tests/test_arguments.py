@@ -8,7 +8,7 @@ import keras
 import numpy as np
 import pytest
 
-from baselines import dqn, sac, trpo
+from baselines import a2c, dqn, sac, trpo
 from baselines.common.arguments import types as arg
 from baselines.common.arguments.arguments import gather
 from baselines.common.arguments.cli import read_words
@@ -100,6 +100,8 @@ def test_a_misspelt_choice_or_name_gets_the_nearest():
         arguments_of({"kind": "twoo"})
     with pytest.raises(UserTypeError, match="'num_hiden'; did you mean 'num_hidden'"):
         arguments_of({"num_hiden": 3})
+    with pytest.raises(UserTypeError, match="'rho'; optimizer=rmsprop has it"):
+        gather(a2c.learn, {"given": {"env": None, "rho": 0.9}})
     with pytest.raises(UserTypeError, match="preset sets it"):
         arguments_of({}, preset={"coun": 3})
 
@@ -161,7 +163,7 @@ def test_a_function_can_be_a_part():
         ({"network": lambda count=1: None}, example),  # an argument of learn()
         ({"env": None, "network": "mlp", "reward": lambda run: None}, trpo.learn),
         ({"network": "mlp", "env": None, "nstep": 3}, trpo.learn),
-        ({"env": None}, trpo.learn),  # without a network
+        ({"network": "mlp"}, trpo.learn),  # without an environment
     ],
 )
 def test_parts_and_names_that_cannot_be_used(given, fn):

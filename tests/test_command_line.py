@@ -6,13 +6,20 @@ import subprocess
 import sys
 from pathlib import Path
 
+import gymnasium as gym
+import numpy as np
 import pytest
+from toy_envs import RandomEnv
 
 import baselines
 from baselines import __main__ as commands
-from baselines import evaluate, run
+from baselines import a2c, evaluate, logger, ppo2, run
 from baselines.a2c import defaults
+from baselines.common.arguments.arguments import gather
 from baselines.common.base.errors import UserError, UserTypeError
+from baselines.common.base.tables import read_table
+from baselines.common.envs import make_vec_env
+from baselines.common.run.algorithm import layers_of_call
 from baselines.common.run.command_line import read_arguments
 
 CARTPOLE = ["--alg=a2c", "--env=CartPole-v1"]
@@ -80,7 +87,7 @@ def test_play_without_a_display_explains_itself(capfd, monkeypatch):
 
 
 def test_settings_win_in_order(monkeypatch):
-    values = dict(gamma=0.5, lr=0.1, env=dict(num_env=3))
+    values = dict(gamma=0.5, lr=0.1, num_env=3)
     monkeypatch.setattr(defaults, "classic_control", lambda: dict(values))
     arguments = read_arguments([*CARTPOLE, "--gamma=0.25"])
     assert [arguments[x] for x in ("gamma", "lr", "nsteps")] == [0.25, 0.1, 5]
@@ -115,9 +122,71 @@ def test_preset_sets_arguments_of_its_parts_and_has_defaults(monkeypatch):
     assert [arguments[x] for x in ("num_env", "lr", "train_freq")] == [8, 1e-4, 2]
 
 
+def test_python_and_the_command_line_have_the_same_defaults():
+    """Those for the kind of environment, also for one that normalises rewards."""
+    env = make_vec_env("Pendulum-v1", num_env=2, seed=3)
+    given = dict(nsteps=8, total_timesteps=64, log_interval=1, seed=3)
+    words = [f"--{name}={value}" for name, value in given.items()]
+    words[1] = "--num_timesteps=64"
+    run.main(["--alg=a2c", "--env=Pendulum-v1", "--log_path=command", *words])
+    logger.configure("python", ["csv"])
+    model = a2c.learn(env=env, **given)
+    logger.close()
+    rows, same = (
+        read_table(f"{name}/progress.csv").drop(columns=["fps", "time_elapsed"])
+        for name in ("command", "python")
+    )
+    assert rows.equals(same) and len(rows) == 4
+    other = baselines.load("command")
+    for variable, same in zip(model.variables, other.variables):
+        np.testing.assert_array_equal(variable, same)
+
+
+@pytest.mark.parametrize(
+    ("env", "given", "expected"),
+    [
+        ("CartPole-v1", {}, ("copy", 5e-3, "mlp")),
+        ("CartPole-v1", {"defaults": False}, ("shared", 7e-4, "mlp")),
+        ("CartPole-v1", {"lr": 0.1, "network": "lstm"}, ("copy", 0.1, "lstm")),
+        ("toy_envs:CounterByName-v0", {}, ("copy", 7e-4, "mlp")),
+    ],
+)
+def test_defaults_are_those_for_the_kind_of_environment(env, given, expected):
+    names = "value_network", "lr", "network"
+    with gym.make(env) as made:
+        layers = layers_of_call(a2c.learn, {"env": made, **given})
+        in_python = gather(a2c.learn, layers)
+    words = [f"--{name}={value}" for name, value in given.items()]
+    on_command = read_arguments(["--alg=a2c", f"--env={env}", *words])
+    for arguments in in_python, on_command:
+        assert tuple(arguments[name] for name in names) == expected
+    assert in_python.sources["lr"] == on_command.sources["lr"]
+
+
+def test_a_task_has_settings_of_its_own_on_top_of_its_kind(monkeypatch):
+    monkeypatch.setattr(defaults, "TASKS", {"Acrobot-v1": {"lr": 0.1}}, raising=False)
+    other = dict(entry_point="toy_envs:CounterEnv", id="Acrobot-v1")
+    with gym.make("Acrobot-v1") as made:
+        found = gather(a2c.learn, layers_of_call(a2c.learn, {"env": made}))
+        assert (found["lr"], found["value_network"]) == (0.1, "copy")
+        made.unwrapped.spec = gym.envs.registration.EnvSpec(**other)
+        found = gather(a2c.learn, layers_of_call(a2c.learn, {"env": made.unwrapped}))
+        assert found["lr"] == 7e-4
+    found = read_arguments(["--alg=a2c", "--env=Acrobot-v1"])
+    assert (found["lr"], found["num_env"]) == (0.1, 2)
+
+
+def test_unknown_environments_of_images_have_the_defaults_of_games():
+    images = gym.spaces.Box(0, 255, (36, 36, 3), np.uint8)
+    env = RandomEnv(images, gym.spaces.Discrete(2))
+    layers = layers_of_call(ppo2.learn, {"env": env, "total_timesteps": 0})
+    arguments = gather(ppo2.learn, layers)
+    assert (arguments["network"], arguments["nsteps"]) == ("cnn", 128)
+
+
 def test_an_argument_of_the_command_is_not_one_of_learn(monkeypatch):
     text = (Path(baselines.__file__).parent / "a2c" / "a2c.py").read_text()
-    line = "    network: arg.Network,\n"
+    line = '    network: arg.Network = "mlp",\n'
     fork = text.replace(line, f"{line}    num_env: int = 1,\n")
     write_module("clash/my_alg/my_alg.py", fork)
     monkeypatch.syspath_prepend(os.getcwd())
@@ -128,7 +197,7 @@ def test_an_argument_of_the_command_is_not_one_of_learn(monkeypatch):
 def test_help_shows_values_and_the_defaults_for_an_environment(capfd):
     for words, expected, missing in (
         (["--help"], "--log_path", "--lrschedule"),
-        (["--alg=a2c", "--help"], "--lrschedule", "--num_hidden"),
+        (["--alg=a2c", "--help"], "--lrschedule", "--atoms"),
         ([*CARTPOLE, "--help"], "--num_hidden", "--atoms"),
     ):
         with pytest.raises(SystemExit) as stop:
@@ -154,6 +223,13 @@ def test_light_answers_import_no_keras(words):
         "assert not {'keras', 'tensorflow'} & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)
+
+
+@pytest.mark.parametrize("module", ["baselines.ppo2.ppo2", "baselines.common.run.run"])
+def test_importing_a_module_prints_nothing(module):
+    script = f"import {module}, keras; keras.distribution.list_devices('gpu')"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
 @pytest.fixture
@@ -196,6 +272,24 @@ def test_code_that_a_file_names_is_imported_with_trust_only(capfd, own_code):
         baselines.load("log")
     model = baselines.load("log", trust=True)
     assert [v.shape[-1] for v in model.variables][:2] == [9, 9]
+
+
+def test_environments_that_an_algorithm_registers_are_found(own_code, capfd):
+    def forget():
+        gym.registry.pop("Mine-v0", None)
+        for name in [x for x in sys.modules if x.startswith("my_")]:
+            del sys.modules[name]
+
+    with open("my_pkg/my_alg/my_alg.py", "a") as file:
+        file.write("import my_envs\n")
+    forget()
+    alg, env, *words = own_code
+    run.main([alg, "--env=Mine-v0", *words, "--log_path=log"])
+    forget()
+    run.main(["--resume=log", "--num_timesteps=400", "--trust"])
+    forget()
+    evaluate.main(["log", "--episodes=1", "--trust"])
+    assert "Mine-v0: mean score" in capfd.readouterr().out
 
 
 def test_a_path_outside_the_folder_is_written_with_trust_only(capfd):

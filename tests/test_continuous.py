@@ -8,9 +8,11 @@ import keras
 import numpy as np
 import pytest
 from gymnasium import spaces
+from keras import ops
 from toy_envs import CounterEnv
 
 from baselines import ddpg, dqn, logger, sac, td3
+from baselines.common import backend
 from baselines.common.arguments.discovery import (
     find_algorithm,
     find_defaults,
@@ -21,11 +23,13 @@ from baselines.common.data.action_noise import ActionNoise
 from baselines.common.data.replay_buffer import Transitions
 from baselines.common.envs import make_vec_env
 from baselines.common.networks.actor_critic import ActorCritic, Critic
+from baselines.common.networks.critics import Minimum, TruncatedQuantiles
 from baselines.common.networks.distributions import Deterministic
+from baselines.common.networks.quantiles import quantile_losses
+from baselines.common.networks.values import QuantileValues
 from baselines.common.run.evaluation import evaluate
 from baselines.common.vec_env import DummyVecEnv
 from baselines.ddpg.ddpg import check_returns, ddpg_targets, lowest_return
-from baselines.sac.sac import sac_targets
 from baselines.td3.td3 import td3_targets
 
 BOX = spaces.Box(np.float32([-1, -2]), np.float32([1, 6]))
@@ -68,7 +72,7 @@ def test_learn_clips_targets():
 
     def first_loss(clip_return):
         settings = dict(nb_rollout_steps=40, nb_train_steps=1, seed=2, batch_size=64)
-        settings |= dict(total_timesteps=40, clip_return=clip_return)
+        settings |= dict(total_timesteps=40, clip_return=clip_return, defaults=False)
         names = names_after(ddpg, DummyVecEnv([unrewarded] * 4), **settings)
         return float(names["collector"].last_metrics["critic_loss"][0])
 
@@ -91,8 +95,46 @@ def test_targets():
     # -log π is 2 and 3; at temperature 0.1 the soft values are 1.2 and 4.3.
     neglogps = np.float32([2, 3])
     np.testing.assert_allclose(
-        sac_targets(values, neglogps, 0.1, RETURNS, DISCOUNTS), [1.6, 2.0], rtol=1e-6
+        Minimum().targets(values[..., None], 0.1 * neglogps, RETURNS, DISCOUNTS),
+        [1.6, 2.0],
+        rtol=1e-6,
     )
+
+
+def test_quantile_losses_golden():
+    """Quantiles 0 and 2 at 1/4 and 3/4, samples 1 and 4.
+
+    Errors of the first are 1 and 4, above it: 1/4 x (0.5 + 3.5) / 2. Those of the
+    second are -1 and 2: (1/4 x 0.5 + 3/4 x 1.5) / 2.
+    """
+    losses = quantile_losses(np.float32([[0, 2]]), np.float32([[1, 4]]))
+    np.testing.assert_allclose(losses, [[0.5, 0.625]], rtol=1e-6)
+    theta = keras.Variable([[0.0, 2.0]])
+    loss = backend.value_and_grad(
+        lambda: (ops.sum(quantile_losses(theta, np.float32([[-4, 2.5]]))), {}), [theta]
+    )
+    # Errors -4 and 2.5, -6 and 0.5; slopes 3/4, 1/4 and 1/4, 3/4.
+    np.testing.assert_allclose(loss()[1][0], [[0.25, -0.0625]], rtol=1e-6)
+    values = QuantileValues(2)
+    outputs, targets = np.float32([[0, 2]]), np.float32([[1, 4]])
+    losses, priorities = values.losses(outputs, targets)
+    np.testing.assert_allclose((losses[0], priorities[0]), (1.125, 1.5), rtol=1e-6)
+    np.testing.assert_allclose(values.mean(outputs), [1.0])
+    moved = values.targets(outputs, np.float32([1]), np.float32([0.5]))
+    np.testing.assert_allclose(moved, [[1.0, 2.0]])
+
+
+def test_the_highest_quantiles_are_left_out_golden():
+    """Of 1, 5, 9 and 2, 4, 8 the two highest are dropped, one for each critic."""
+    kind = TruncatedQuantiles(2, 3, 1)
+    outputs = np.float32([[[9, 1, 5]], [[2, 8, 4]]])
+    found = kind.targets(outputs, np.float32([1]), np.float32([10]), np.float32([0.5]))
+    np.testing.assert_allclose(found, [[11.0, 11.5, 12.5, 13.0]])
+    np.testing.assert_allclose(kind.value(outputs), [29 / 6], rtol=1e-6)
+    losses, priorities = kind.losses(outputs, found)
+    assert losses.shape == (2, 1) and priorities.shape == (1,)
+    one = np.mean(quantile_losses(outputs[0], found)) / 2
+    np.testing.assert_allclose(losses[0], [one], rtol=1e-6)
 
 
 def test_target_actions_are_smoothed_within_bounds():
@@ -167,7 +209,7 @@ def test_unknown_noise_is_refused(text):
 
 def make_model(**arguments):
     pi = Deterministic(BOX)
-    return ActorCritic(VECTOR, BOX, "mlp", pi, num_critics=1, seed=0, **arguments)
+    return ActorCritic(VECTOR, BOX, "mlp", pi, critic=Minimum(1), seed=0, **arguments)
 
 
 def test_values_stay_when_statistics_of_returns_change():
@@ -185,11 +227,11 @@ def test_values_stay_when_statistics_of_returns_change():
     assert float(target.parts["returns"].mean) == 100
     scaled = (actions - [0, 2]) / [1, 4]
     outputs = np.asarray(model.critics[0](obs, np.float32(scaled)))
-    np.testing.assert_allclose(100 + 10 * outputs, before[0], atol=1e-4)
+    np.testing.assert_allclose(100 + 10 * outputs[:, 0], before[0], atol=1e-4)
 
 
 def test_weight_decay_is_half_the_squares_but_of_biases_and_the_last_layer():
-    critic = Critic(lambda: keras.Sequential([keras.layers.Dense(3)]))
+    critic = Critic(lambda: keras.Sequential([keras.layers.Dense(3)]), 1)
     critic(np.ones((1, 2), np.float32), np.ones((1, 2), np.float32))
     for variable in critic.trainable_variables:
         variable.assign(2 * np.ones(variable.shape))
@@ -236,7 +278,7 @@ def test_pendulum_better_than_minus_200(alg, seed):
     """With the defaults of its kind, but for small networks and batches."""
     learn = import_learn(find_algorithm(alg))
     settings = find_defaults(find_algorithm(alg), "classic_control")
-    num_env = settings.pop("env")["num_env"]
+    num_env = settings.pop("num_env")
     # After half as many steps, one seed in ten is below -200.
     settings |= dict(num_hidden=64, batch_size=64, seed=seed, total_timesteps=20_000)
     if alg != "ddpg":
@@ -344,9 +386,9 @@ def test_targets_are_for_smoothed_actions_of_the_target_policy(updated, monkeypa
     for variable in target.policy_variables:  # so that the policies differ
         variable.assign(variable + 0.1)
     noise = np.float32([[[1, -9], [2, 0]], [[0, 0], [0, 0]]])
-    seen, values = [], target.values
+    seen, outputs = [], target.outputs
     monkeypatch.setattr(
-        target, "values", lambda obs, x: seen.append(x) or values(obs, x)
+        target, "outputs", lambda obs, x, *n: seen.append(x) or outputs(obs, x, *n)
     )
     losses_of(updated, [1, 1], noise)
     obs = np.float32([[1], [2]])
@@ -466,7 +508,7 @@ class LargeRewards(Pushed):
 def test_priorities_keep_their_unit_while_returns_are_normalised():
     """New transitions enter at the highest priority of all earlier errors."""
     settings = dict(nb_rollout_steps=10, nb_train_steps=20, total_timesteps=100)
-    settings |= dict(normalize_returns=True, prioritized_replay=True)
+    settings |= dict(normalize_returns=True, prioritized_replay=True, defaults=False)
     names = names_after(ddpg, LargeRewards(truncate_after=5), **settings)
     assert np.mean(names["collector"].last_metrics["critic_loss"]) < 10
     memory = names["memory"]

@@ -7,6 +7,7 @@ import ast
 import csv
 import importlib
 import inspect
+import pkgutil
 import re
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from baselines.common.arguments.discovery import (
 )
 from baselines.common.base.errors import UserTypeError
 from baselines.common.envs import make_vec_env
+from baselines.common.envs.nests import MixedActions
 
 ROOT = Path(__file__).parent.parent
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob(".github/**/*.md"), *ROOT.glob("results/*.md")]
@@ -89,7 +91,8 @@ def test_readme_links_every_page():
 @each_algorithm
 def test_page_has_the_facts(alg, learn, small, env_id):
     facts = dict(read_table(read_page(alg), None)[1:])
-    actions = {kind.__name__ for kind in learn.actions}
+    names = {MixedActions: "Tuple or Dict of these"}
+    actions = {names.get(kind, kind.__name__) for kind in learn.actions}
     assert set(facts["Actions"].split(", ")) == actions
     assert facts["MPI"] == ("yes" if learn.mpi else "no")
     settings = dict(small, network="lstm", total_timesteps=0)
@@ -134,20 +137,23 @@ def test_defaults_are_those_of_the_code(alg, learn):
     columns = {
         kind: {row[0].strip("`"): read_value(row[i]) for row in rows if row[i]}
         for i, title in enumerate(header)
-        for kind in re.findall(r"`(\w+)", title)
+        for kind in re.findall(r"`([\w-]+)", title)
     }
     of_learn = columns.pop("learn")
-    assert of_learn == {name: learn.declared[name].default for name in of_learn}
+    signature = {name: x.default for name, x in learn.declared.items()} | learn.settings
+    assert of_learn == {name: signature[name] for name in of_learn}
     assert learn.settings.items() <= of_learn.items()
-    functions = inspect.getmembers(
-        importlib.import_module(f"{module.rpartition('.')[0]}.defaults"),
-        inspect.isfunction,
-    )
-    assert set(columns) == {name for name, _ in functions} - {"small"}
+    package = importlib.import_module(module.rpartition(".")[0])
+    code, files = None, pkgutil.iter_modules(package.__path__)
+    if "defaults" in {file.name for file in files}:
+        code = importlib.import_module(f"{package.__name__}.defaults")
+    functions = dict(inspect.getmembers(code, inspect.isfunction))
+    tasks = getattr(code, "TASKS", {})
+    assert set(columns) == (functions | tasks).keys() - {"small"}
     for kind, shown in columns.items():
-        defaults = find_defaults(module, kind)
+        defaults = tasks.get(kind) or find_defaults(module, kind)
         if base := base_of(learn):  # A preset's page shows what it changes.
-            same = find_defaults(find_algorithm(base), kind)
+            of_base = importlib.import_module(f"baselines.{base}.defaults")
+            same = getattr(of_base, kind, dict)()
             defaults = {k: v for k, v in defaults.items() if same.get(k) != v}
-        of_env = defaults.pop("env", {})
-        assert shown == defaults | of_env, kind
+        assert shown == defaults, kind

@@ -55,14 +55,16 @@ def q_function(dueling=False, sigma=None):
 
 def test_targets_of_the_target_network_alone():
     outputs = floats([1, 5, 2], [4, 3, 0])[..., None]
-    targets = q_targets(outputs, outputs, floats(1, 2), floats(0.9, 0), values=SCALARS)
+    targets = q_targets(
+        outputs, SCALARS.mean(outputs), floats(1, 2), floats(0.9, 0), values=SCALARS
+    )
     # 1 + 0.9 * 5; 2 and nothing more, as the episode had ended
     np.testing.assert_allclose(targets, [[5.5], [2.0]])
 
 
 def test_double_targets_take_the_action_of_the_trained_network():
     outputs = floats([1, 5, 2], [4, 3, 0])[..., None]
-    chooser = floats([0, 0, 9], [1, 2, 0])[..., None]
+    chooser = floats([0, 0, 9], [1, 2, 0])
     targets = q_targets(
         outputs, chooser, floats(1, 2), floats(0.9, 0.5), values=SCALARS
     )

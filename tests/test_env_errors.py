@@ -1,6 +1,7 @@
 """Environments that break Gymnasium's contract, raise, or cannot be saved."""
 
 import sys
+import threading
 from functools import partial
 
 import gymnasium as gym
@@ -78,7 +79,7 @@ def test_numbers_of_a_gymnasium_vector_env_are_finite():
 def test_an_info_that_cannot_be_pickled():
     class Secretive(CounterEnv):
         def step(self, action):
-            return *super().step(action)[:4], {"secret": lambda: None}
+            return *super().step(action)[:4], {"secret": threading.Lock()}
 
     with SubprocVecEnv([CounterEnv, Secretive]) as env:
         env.reset()

@@ -245,3 +245,47 @@ def test_ddpg_reaches_goals_with_hindsight_and_not_without():
 @pytest.mark.parametrize("learn", [td3.learn, sac.learn])
 def test_td3_and_sac_reach_goals_with_hindsight(learn):
     assert reaches(learn, 4, lr=1e-3) > 0.5
+
+
+class PointEnv(gym.Env):
+    """A point in the plane has to come near another."""
+
+    action_space = spaces.Discrete(2)
+    observation_space = spaces.Dict(
+        dict.fromkeys(
+            ("observation", "achieved_goal", "desired_goal"),
+            spaces.Box(-9, 9, (2,), np.float32),
+        )
+    )
+
+    def __init__(self, reward):
+        self.reward = reward
+        self.at = self.goal = np.ones(2, np.float32)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return dict.fromkeys(self.observation_space, self.at), {}
+
+    def step(self, action):
+        obs = dict.fromkeys(self.observation_space, self.at)
+        return obs, float(self.reward(self.at, self.goal)), False, True, {}
+
+    def compute_reward(self, achieved, desired, info):
+        return self.reward(achieved, desired)
+
+
+@pytest.mark.parametrize("num_envs", [1, 2])
+@pytest.mark.parametrize(
+    "reward",
+    [
+        lambda a, b: -np.abs(a - b).sum(axis=0),
+        lambda a, b: -(abs(a[0] - b[0]) + abs(a[1] - b[1])),
+        lambda a, b: -float(np.linalg.norm(a - b) > 0.5),
+    ],
+    ids=["first axis", "indices", "one number"],
+)
+def test_rewards_of_one_goal_alone_are_refused(reward, num_envs):
+    flat = gym.wrappers.FlattenObservation
+    env = VecMonitor(DummyVecEnv([lambda: flat(PointEnv(reward))] * num_envs))
+    with pytest.raises(UserValueError):
+        learn(env, total_timesteps=20, replay_k=4)

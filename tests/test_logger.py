@@ -4,12 +4,13 @@ import csv
 import os
 import tempfile
 
+import gymnasium as gym
 import keras
 import numpy as np
 import psutil
 import pytest
 
-from baselines import logger
+from baselines import a2c, logger
 from baselines.common.base.errors import UserFileError, UserTypeError, UserValueError
 
 ALL_TEXT = ["stdout", "log", "csv", "json"]
@@ -144,6 +145,17 @@ def test_nothing_is_created_before_the_first_row():
     logger.dumpkvs()
     files = ["log.txt", "progress.csv", "progress.json"]
     assert sorted(os.listdir("log")) == files
+
+
+def test_a_model_that_is_only_loaded_writes_no_file(capsys):
+    def warning():
+        logger.warn("of a network")
+        return keras.layers.Dense(4)
+
+    logger.configure("log", ALL_TEXT)
+    a2c.learn(gym.make("CartPole-v1"), warning, total_timesteps=0)
+    assert os.listdir() == [] and "of a network" in capsys.readouterr().out
+    assert logger.get_dir() == os.path.abspath("log")
 
 
 def test_scoped_configure_logs_to_another_folder_inside_the_block():

@@ -12,7 +12,6 @@ from toy_envs import CounterEnv
 
 from baselines import bench, deepq, logger, run
 from baselines.common import cmd_util, set_global_seeds
-from baselines.common.arguments.schedules import LinearSchedule, PiecewiseSchedule
 from baselines.common.base.errors import UserValueError
 from baselines.common.envs import make_env, make_vec_env
 from baselines.common.envs.atari_wrappers import make_atari
@@ -67,17 +66,6 @@ def test_callback_reads_what_it_read_there(empty_folder):
     assert loaded(obs).shape == (2,) and loaded(obs).dtype == np.int64
     with pytest.raises(UserValueError, match="have to come as a batch"):
         act(np.zeros(1, np.float32))
-
-
-def test_schedules_of_steps():
-    linear = LinearSchedule(schedule_timesteps=100, final_p=0.2)
-    assert [linear.value(t) for t in (0, 50, 100, 200)] == pytest.approx(
-        [1.0, 0.6, 0.2, 0.2]
-    )
-    points = zip([0, 10, 30], [10, 20, 0])
-    piecewise = PiecewiseSchedule(points, outside_value=-1)
-    values = [piecewise.value(t) for t in (-1, 0, 5, 10, 20, 30)]
-    assert values == [-1, 10, 15, 20, 10, -1]
 
 
 def test_global_seeds():

@@ -33,7 +33,7 @@ SHORT = dict(
     ids=["a2c", "ppo2", "dqn", "rainbow"],
 )
 def test_a_falling_ball_is_caught(learn, settings, total_timesteps):
-    num_env = settings.pop("env")["num_env"]
+    num_env = settings.pop("num_env")
     env = VecFrameStack(VecMonitor(DummyVecEnv([Catch] * num_env)), 4)
     seen = []
 

@@ -114,7 +114,7 @@ def test_layer_norms_have_the_epsilons_of_openai_baselines(build, epsilon):
 
 def test_images_of_floats_up_to_255_are_refused():
     """They would not be divided, where OpenAI Baselines' cnn divides them."""
-    with pytest.raises(UserTypeError, match=r"float32 up to 255.*uint8"):
+    with pytest.raises(UserTypeError, match="float32.*uint8"):
         Policy(spaces.Box(0, 255, (84, 84, 4), np.float32), ACTIONS, "cnn")
     Policy(spaces.Box(0, 1, (84, 84, 4), np.float32), ACTIONS, "cnn")
 
@@ -126,7 +126,7 @@ def test_value_network_copy_has_a_trunk_of_its_own():
     network = keras.Sequential([keras.layers.Dense(8)])
     with pytest.raises(UserTypeError, match="network has to build a new network"):
         Policy(FLAT, ACTIONS, lambda: network, value_network="copy")
-    with pytest.raises(UserValueError, match="'shared' or 'copy', received 'cpoy'"):
+    with pytest.raises(UserValueError, match="'copy'"):
         learn(env=None, network="mlp", value_network="cpoy")
 
 

@@ -13,7 +13,7 @@ from conftest import import_learn
 from gymnasium import spaces
 from toy_logs import write_log
 
-from baselines import evaluate, logger, play, plot, report, run, runs
+from baselines import evaluate, export, logger, play, plot, report, run, runs
 from baselines.common.arguments import cli
 from baselines.common.arguments.declaration import declared_arguments
 from baselines.common.arguments.discovery import list_algorithms
@@ -64,7 +64,7 @@ REPORTS = find_commands("baselines.report")
 LISTS = find_commands("baselines.runs")
 TRAINED = [
     (program, command)
-    for program in (evaluate.evaluate_run, play.play_run, record)
+    for program in (evaluate.evaluate_run, play.play_run, record, export.export)
     for command in find_commands(program.__module__)
 ]
 FILES, SCRIPTS = find_snippets()
@@ -133,12 +133,13 @@ def test_the_two_commands_stand_first():
 
 def test_everything_was_found():
     """No command or snippet is written so that it would be left out here."""
-    for name in "run", "evaluate", "play", "gail.record", "plot", "report", "runs":
+    modules = "run", "evaluate", "play", "gail.record", "plot", "report", "runs"
+    for name in (*modules, "export"):
         module = f"baselines.{name}"
         found = find_commands(module)
         lines = {line for line in LINES if f"-m {module} " in line}
         lines = {line for line in lines if not line.startswith("python3 -m venv")}
-        assert len(lines) >= len(found) > 1
+        assert len(lines) >= len(found) > (name != "export")
         for line in lines:
             assert any(line.endswith(f"-m {module} {command}") for command in found)
     assert {"my_envs.py", "my_networks.py"} < set(FILES)
@@ -211,7 +212,8 @@ def test_command_on_a_trained_model_runs(
     words = shlex.split(command.replace("~", str(empty_folder)))
     words = [word for word in words if not word.startswith("--episodes=")]
     # A window would play until Ctrl-C.
-    cli.command(program, [*words, "--episodes=2"])
+    words += ["--episodes=2"] * (program is not export.export)
+    cli.command(program, words, {"-o": "--output"})
     if video := re.search(r"--video=(\S+)", command):
         assert Path(video[1]).stat().st_size > 1000
 

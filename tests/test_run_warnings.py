@@ -7,10 +7,18 @@ import keras
 import numpy as np
 import pytest
 from gymnasium import spaces
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from gymnasium.wrappers import NormalizeObservation, NormalizeReward
 from toy_envs import CounterEnv
 
-from baselines import a2c, logger, sac
-from baselines.common.vec_env import DummyVecEnv, VecMonitor, VecNormalize
+from baselines import a2c, dqn, logger, sac
+from baselines.common.base.errors import UserTypeError, UserValueError
+from baselines.common.vec_env import (
+    DummyVecEnv,
+    SubprocVecEnv,
+    VecMonitor,
+    VecNormalize,
+)
 
 
 def acting(low, high):
@@ -31,6 +39,26 @@ def normalized(ob):
     return VecNormalize(env, ob=ob)
 
 
+def with_position(*shape, dtype=np.uint8):
+    env = seeing(shape, dtype=dtype)
+    space = spaces.Dict(image=env.observation_space, at=spaces.Box(0, 1, (2,)))
+    env.observation_space, env.observation = space, space.sample
+    return env
+
+
+def in_env(wrapper):
+    return wrapper(gym.make("CartPole-v1"))
+
+
+def in_worker(wrapper):
+    return VecMonitor(SubprocVecEnv([lambda: in_env(wrapper)], num_workers=1))
+
+
+def in_vector_env(wrapper):
+    mode = AutoresetMode.SAME_STEP
+    return SyncVectorEnv([lambda: in_env(wrapper)], autoreset_mode=mode)
+
+
 def dropping():
     inner = [keras.layers.Dense(4), keras.layers.Dropout(0.5)]
     return keras.Sequential([keras.Sequential(inner), keras.layers.Dense(4)])
@@ -41,7 +69,9 @@ def regularized():
 
 
 ACTIONS = "gymnasium.wrappers.RescaleAction"
-IMAGES = "not the shape of images"
+CHANNELS = "with the channels first"
+NORMALIZED = {"normalize_observations": True}
+LARGE = "have bounds beyond -127 to 127"
 NETWORK = "of the network have no effect"
 SCHEDULE = "is 0 when training begins"
 STATISTICS = "not saved with the model"
@@ -57,10 +87,21 @@ STATISTICS = "not saved with the model"
         (CounterEnv, {"network": regularized}, f"regularizers {NETWORK}"),
         (lambda: normalized(True), {}, STATISTICS),
         (lambda: normalized(False), {}, None),
-        (lambda: seeing((128,)), {}, IMAGES),
+        (lambda: in_env(NormalizeObservation), {}, STATISTICS),
+        (lambda: in_worker(NormalizeObservation), {}, STATISTICS),
+        (lambda: in_vector_env(NormalizeObservation), {}, STATISTICS),
+        (lambda: seeing((128,)), {}, LARGE),
+        (lambda: seeing((128,), 254), {}, LARGE),
+        (lambda: seeing((9,), 255, np.float32), NORMALIZED, None),
         (lambda: seeing((9,), 10), {}, None),
-        (lambda: seeing((4, 48, 48)), {}, IMAGES),
+        (lambda: seeing((4, 8, 8, 3)), {}, LARGE),
+        (lambda: with_position(48, 48), {}, LARGE),
+        (lambda: with_position(8, 8, 3, dtype=np.float32), {}, LARGE),
+        (lambda: seeing((4, 48, 48)), {}, CHANNELS),
+        (lambda: seeing((3, 20, 20)), {}, CHANNELS),
+        (lambda: seeing((4, 84, 84), 1, np.float32), {}, CHANNELS),
         (lambda: seeing((48, 48, 4)), {}, None),
+        (lambda: seeing((48, 48, 3), 254), {}, None),
         (lambda: acting(-0.01, 0.01), {}, ACTIONS),
         (lambda: acting(0, 1), {}, None),
         (lambda: acting(-np.inf, np.inf), {}, None),
@@ -82,6 +123,32 @@ def test_warnings(make, arguments, words, tmp_path, capsys, monkeypatch):
         warnings.simplefilter("error", RuntimeWarning)  # such as NumPy's
         learn(make(), total_timesteps=40, **arguments)
     out = capsys.readouterr().out
-    known = ACTIONS, IMAGES, NETWORK, SCHEDULE, STATISTICS
+    known = ACTIONS, CHANNELS, LARGE, NETWORK, SCHEDULE, STATISTICS
     assert sum(text in out for text in known) == (words is not None)
     assert words is None or words in out
+
+
+PLACES = in_env, in_worker, in_vector_env
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_memory_refuses_rewards_of_changing_unit(place):
+    with pytest.raises(UserValueError):
+        dqn.learn(place(NormalizeReward), total_timesteps=40)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_evaluations_refuse_observations_that_training_does_not_see(place):
+    envs = in_env(lambda env: env), place(NormalizeObservation)
+    for env, eval_env in (envs, envs[::-1]):
+        with pytest.raises(UserValueError):
+            a2c.learn(env, eval_env=eval_env, eval_interval=20, total_timesteps=40)
+
+
+@pytest.mark.parametrize("space", [(-255, 255, np.float32), (0, 65535, np.uint16)])
+def test_images_that_are_not_divided_are_refused(space):
+    env = seeing((48, 48, 3))
+    low, high, dtype = space
+    env.observation_space = spaces.Box(low, high, (48, 48, 3), dtype)
+    with pytest.raises(UserTypeError):
+        a2c.learn(env, total_timesteps=40)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from gymnasium import spaces
 from toy_envs import CounterEnv
 
 from baselines.common.data.returns import n_step
@@ -99,3 +100,20 @@ def test_minibatches_have_the_states_of_their_environments():
     part = Batch(x, actions=10 * x).take(np.array([4, 0]))
     assert part.states is None and np.asarray(part.obs).tolist() == [[4, 0]]
     assert np.asarray(part.flat().actions).tolist() == [40, 0]
+
+
+def test_environments_get_actions_within_bounds_and_losses_those_drawn():
+    class Bounded(CounterEnv):
+        action_space = spaces.Box(-1, 1, (2,), np.float32)
+
+        def step(self, action):
+            assert action in self.action_space
+            return super().step(action)
+
+    class Wild(ValueIsHundredPlusObservation):
+        def step(self, obs, S=None, M=None):
+            _, *others = super().step(obs, S, M)
+            return np.full((len(obs), 2), 5.0, np.float32), *others
+
+    rollout = Runner(DummyVecEnv([Bounded] * 2), Wild(), nsteps=3).run()
+    assert (rollout.actions == 5.0).all()

@@ -5,10 +5,12 @@ import os
 import pty
 import sys
 
+import gymnasium as gym
 import pytest
 
-from baselines import logger
+from baselines import a2c, logger
 from baselines.common.base.amounts import duration
+from baselines.common.base.tables import read_table
 from baselines.common.base.timing import Clock, timed
 from baselines.common.data.episodes import EpisodeResults
 from baselines.common.run import status
@@ -68,21 +70,40 @@ def test_plain_line_comes_after_a_minute_without_a_row(now, capsys):
     ]
 
 
-def test_live_line_on_a_terminal(monkeypatch):
-    """Rows stay, each in one piece."""
+@contextlib.contextmanager
+def open_terminal(monkeypatch):
+    """Makes a terminal the standard output; yields its lines, filled at the end."""
     ours, theirs = pty.openpty()
     monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr(status, "LIVE_SECONDS", 0)
-    with os.fdopen(theirs, "w") as terminal, logger.scoped_configure(None, ["stdout"]):
+    lines, seen = [], b""
+    with os.fdopen(theirs, "w") as terminal:
         monkeypatch.setattr(sys, "stdout", terminal)
+        yield lines
+    with contextlib.suppress(OSError):  # Linux has this for the end of a terminal.
+        while data := os.read(ours, 4096):
+            seen += data
+    lines += seen.decode().replace("\r", "\n").splitlines()
+
+
+def test_live_line_on_a_terminal(monkeypatch):
+    """Rows stay, each in one piece."""
+    monkeypatch.setattr(status, "LIVE_SECONDS", 0)
+    with open_terminal(monkeypatch) as seen, logger.scoped_configure(None, ["stdout"]):
         shown = Status("a2c CartPole-v1", 0, 500)
         shown.update(250, EpisodeResults(), wrote_row=False)
         logger.logkv("a", 1)
         logger.dumpkvs()
         shown.close()
-    seen = b""
-    with contextlib.suppress(OSError):  # Linux has this for the end of a terminal.
-        while data := os.read(ours, 4096):
-            seen += data
-    assert "a2c CartPole-v1 250/500 50%" in seen.decode()
-    assert "| a | 1 |" in seen.decode().replace("\r", "\n").splitlines()
+    assert "a2c CartPole-v1 250/500 50%" in "".join(seen)
+    assert "| a | 1 |" in seen
+
+
+def test_rows_on_a_terminal_come_often(monkeypatch, tmp_path):
+    monkeypatch.setattr(status, "ROW_SECONDS", 0)
+    with (
+        open_terminal(monkeypatch) as seen,
+        logger.scoped_configure(tmp_path, ["stdout", "csv"]),
+    ):
+        a2c.learn(gym.make("CartPole-v1"), total_timesteps=50, log_interval=100)
+    assert len(read_table(tmp_path / "progress.csv")) == 2  # the first and the last
+    assert sum("total_timesteps" in line for line in seen) == 10

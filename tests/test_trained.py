@@ -14,11 +14,16 @@ from conftest import import_learn
 from gymnasium import spaces
 
 import baselines
-from baselines import evaluate, logger, play, run
+from baselines import a2c, evaluate, logger, play, run
 from baselines.common.arguments import cli
 from baselines.common.base import mpi
 from baselines.common.base.errors import UserError, UserFileError, UserValueError
-from baselines.common.envs.spaces import space_from_json, space_to_json
+from baselines.common.envs.nests import (
+    FlatBox,
+    flat_observations,
+    space_from_json,
+    space_to_json,
+)
 from baselines.common.run.evaluation import play_steps
 from baselines.common.saving.models import find_model, save_model
 from baselines.common.saving.tensors import load_tensors
@@ -90,6 +95,14 @@ def test_predict_carries_recurrent_state_and_clips():
     assert model.predict(obs[0])[0].tolist() == [2.0]
 
 
+def test_model_of_scaled_rewards_is_loaded(tmp_path):
+    model = a2c.learn(
+        gym.make("CartPole-v1"), total_timesteps=20, normalize_rewards=True
+    )
+    model.save(tmp_path / "model")
+    assert baselines.load(tmp_path / "model").arguments["normalize_rewards"]
+
+
 def test_function_as_network_is_given_again(tmp_path):
     def tiny():
         return keras.layers.Dense(3)
@@ -145,9 +158,32 @@ def test_load_runs_no_code_that_a_file_names(trained, tmp_path, change):
         spaces.MultiBinary([2, 2]),
     ],
 )
-def test_spaces_survive_a_file(space):
+@pytest.mark.parametrize("stack", [1, 2])
+def test_spaces_survive_a_file(space, stack):
     found = space_from_json(json.loads(json.dumps(space_to_json(space))))
     assert found == space and str(found) == str(space)
+    inner = spaces.Tuple([space, spaces.Discrete(2)])
+    flat = FlatBox(spaces.Dict([("b", inner), ("a", space)]), stack)
+    stored = json.loads(json.dumps(space_to_json(flat)))
+    found = flat_observations(space_from_json(stored), stored.get("stack", 1))
+    assert (found, found.nest, found.parts) == (flat, flat.nest, flat.parts)
+
+
+def test_one_dict_is_flattened_where_the_model_acts(tmp_path):
+    class Nested(gym.ObservationWrapper):
+        observation_space = spaces.Dict(z=spaces.Discrete(3), a=spaces.Box(-9, 9, (4,)))
+
+        def observation(self, obs):
+            return {"z": 1, "a": np.clip(obs, -9, 9)}
+
+    env = Nested(gym.make("CartPole-v1"))
+    model = a2c.learn(env, total_timesteps=20, seed=0)
+    model.save(tmp_path / "model")
+    obs, _ = env.reset(seed=0)
+    flat = spaces.flatten(env.observation_space, obs)
+    for one in model, baselines.load(tmp_path / "model"):
+        actions = [one.predict(x, deterministic=True)[0] for x in (obs, flat)]
+        assert actions[0] == actions[1]
 
 
 REWARDS = """

@@ -145,6 +145,7 @@ def test_steps_stay_in_the_trust_region(log_folder, network):
         max_kl=0.02,
         total_timesteps=192 * 6,
         seed=0,
+        defaults=False,
     )
     rows = read_rows(log_folder)
     # 190 is rounded up to a multiple of 3.

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 from test_readme import FILES, SCRIPTS
 
-from baselines.common.arguments.declaration import declared_arguments
+from baselines.common.arguments import types as arg
 from baselines.common.arguments.types import PartArguments
-from baselines.common.networks import networks, values
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parent.parent
@@ -28,8 +27,9 @@ from baselines.gail import gail
 env = gym.make("CartPole-v1")
 model = learn(env, "mlp", lr=lambda progress: 1e-3, num_hidden=8, precision="auto")
 ppo2.learn(env=env, network="lstm", nlstm=4, load_path="model.safetensors").save("m")
-ppo1.learn(env, "mlp", optim_epochs=4)
+ppo1.learn(env, optim_epochs=4)
 rainbow.learn(env, "mlp", atoms=21, n_step=3)
+ppo2.learn(env, value_network="mlp", value_num_hidden=8, optimizer="sgd", momentum=0.9)
 her.learn(env, "mlp", replay_k=8)
 gail.learn(env, "mlp", expert_path="expert.npz")
 actions, state = load("folder").predict([0.0, 0.0, 0.0, 0.0], deterministic=True)
@@ -48,11 +48,10 @@ env = gym.make("CartPole-v1")
 learn(env, "mlp", total_timestep=100)
 learn(env, "mlp", nsteps="five")
 learn(network="mlp")
-learn(env)
 learn("CartPole-v1", "mlp")
 learn(env, "mlp", num_hidden="8")
 learn(env, "mlp", checkpoint_interval="often")
-learn(env, "mlp", value_network="seperate")
+learn(env, "mlp", value_network=64)
 learn(env, "mlp").predict([0.0], determinstic=True)
 rainbow.learn(env, "mlp", doubleq=True)
 load("folder").steps([0.0])
@@ -100,13 +99,9 @@ def test_checkers_accept_what_the_docs_show_and_find_mistakes_in_calls(command, 
     assert found == {("w.py", line) for line in LINES}, result.stdout
 
 
-def test_type_checkers_know_the_arguments_of_networks_and_values():
-    functions = [
-        fn
-        for module in (networks, values)
-        for fn in vars(module).values()
-        if getattr(fn, "__module__", "") == module.__name__ and callable(fn)
-    ]
-    functions = [fn for fn in functions if not isinstance(fn, type)]
-    names = {name for fn in functions for name in declared_arguments(fn)}
-    assert names == PartArguments.__annotations__.keys()
+def test_type_checkers_know_the_arguments_of_parts():
+    annotations = [x for x in vars(arg).values() if hasattr(x, "__metadata__")]
+    parts = [y for x in annotations for y in x.__metadata__ if isinstance(y, arg.Part)]
+    parts = [part for part in parts if part.kind != "reward"]  # it has no arguments
+    names = [part.arguments(fn) for part in parts for fn in part.known().values()]
+    assert set().union(*names) == PartArguments.__annotations__.keys()

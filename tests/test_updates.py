@@ -68,6 +68,26 @@ def test_steps_are_repeated_and_targets_follow():
     np.testing.assert_array_equal(metrics["x_loss"], [32, 8])
 
 
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_slices_after_an_end_are_left_out(ranks, monkeypatch):
+    monkeypatch.setattr(mpi, "size", ranks)
+    monkeypatch.setattr(mpi, "mean", lambda array: np.asarray(array))
+    monkeypatch.setattr(mpi, "gather", lambda value: [value])
+    monkeypatch.setattr(mpi, "broadcast", lambda value: value)
+    x, y, steps = steps_on_two_variables()
+
+    def until(metrics):
+        return metrics["x_loss"] < 10
+
+    update = make_update(*steps, variables=[x, y], scan=True, until=until)
+    for _ in range(2):  # The second call is not ended by the first.
+        x.assign([0.0])
+        metrics = update(None, np.float32([[8], [8], [8], [8]]))
+        np.testing.assert_array_equal(metrics["x_loss"], [32, 8])
+        assert float(x[0]) == 6
+    assert int(steps[0].optimizer.iterations) == 4
+
+
 def test_moved_all_the_way_variables_are_equal():
     target, source = variable(0.1, 0.2), variable(1 / 3, 1e8)
     move_towards([target], [source], 1)

@@ -1,6 +1,8 @@
 """VecEnvs: alignment, returned arrays, processes and how they end."""
 
 import contextlib
+import enum
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -10,12 +12,13 @@ import threading
 import time
 from functools import partial
 
+import cloudpickle
 import gymnasium as gym
 import numpy as np
 import psutil
 import pytest
 from gymnasium import spaces
-from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 from toy_envs import (
     CounterEnv,
     FailingEnv,
@@ -27,10 +30,12 @@ from toy_envs import (
 from baselines.common.base.errors import (
     DivergedError,
     UserFileError,
+    UserTypeError,
     UserValueError,
 )
 from baselines.common.base.signals import StopSignals
 from baselines.common.envs import make_env, make_vec_env
+from baselines.common.envs.checked import CheckedEnv
 from baselines.common.vec_env import (
     DummyVecEnv,
     SubprocVecEnv,
@@ -319,6 +324,88 @@ def test_wrappers_have_the_attributes_of_the_inner_env():
     assert venv.nstack == 2
     with pytest.raises(AttributeError, match="no_such_attribute"):
         venv.no_such_attribute  # noqa: B018
+
+
+@both_kinds
+def test_environments_can_be_asked_and_changed(make_venv):
+    with VecMonitor(make_venv([CounterEnv] * 3)) as venv:
+        venv.reset()
+        venv.step([0] * 3)
+        assert venv.get_attr("t") == [1, 1, 1]
+        venv.set_attr("t", 6, indices=[2, 0])
+        assert venv.get_attr("t", indices=[1, 2]) == [1, 6]
+        assert venv.step([0] * 3)[1].tolist() == [7, 2, 7]
+        assert venv.env_method("observation", indices=1)[0].tolist() == [2]
+        assert venv.env_is_wrapped(CheckedEnv) == [True] * 3
+        assert venv.env_is_wrapped(gym.wrappers.ClipReward, indices=0) == [False]
+        with pytest.raises((AttributeError, WorkerError), match="misspelt"):
+            venv.get_attr("misspelt")
+        assert venv.get_attr("t") == [7, 2, 7]  # It goes on.
+
+
+def test_environments_of_a_gymnasium_vector_env_can_be_asked():
+    with vector_env([CounterEnv] * 2) as venv:
+        venv.reset()
+        venv.set_attr("t", 6)
+        assert venv.get_attr("t") == [6, 6]
+        with pytest.raises(UserTypeError):
+            venv.set_attr("t", 7, indices=1)
+
+
+class Phase(enum.Enum):
+    START = 0
+
+
+def test_infos_and_spaces_may_be_of_classes_of_the_script():
+    class OwnSpace(spaces.Discrete):
+        pass
+
+    class Telling(CounterEnv):
+        action_space = OwnSpace(3)
+
+        def step(self, action):
+            return *super().step(action)[:-1], {"phase": Phase.START, "f": lambda: 7}
+
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    with SubprocVecEnv([Telling] * 2, num_workers=2) as venv:
+        venv.reset()
+        *_, infos = venv.step([0, 0])
+        assert type(venv.action_space) is OwnSpace
+        assert infos[1]["phase"] is Phase.START and infos[1]["f"]() == 7
+    cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
+
+
+@pytest.mark.parametrize("kind", [SyncVectorEnv, AsyncVectorEnv])
+def test_arrays_that_a_vector_env_reuses_are_refused(kind):
+    mode = AutoresetMode.SAME_STEP
+    env_fns = counters(*[dict(truncate_after=2)] * 2, reuse_buffer=True)
+    with GymnasiumVecEnv(kind(env_fns, autoreset_mode=mode)) as venv:
+        venv.reset()
+        with pytest.raises(UserValueError):
+            for _ in range(4):
+                venv.step([0, 0])
+
+
+class Forking(CounterEnv):
+    """Has a process of its own, which holds the worker's files open."""
+
+    def __init__(self):
+        super().__init__()
+        multiprocessing.get_context("fork").Process(
+            target=time.sleep, args=(20,), daemon=True
+        ).start()
+
+
+def test_a_killed_worker_is_noticed_although_its_pipe_is_open():
+    with SubprocVecEnv([Forking], num_workers=1) as venv:
+        venv.warn = lambda text: None
+        venv.reset()
+        worker = worker_of(venv, 0)
+        child = worker.children()[0]
+        worker.kill()
+        with time_limit():
+            assert venv.step([0])[2].tolist() == [True]
+        child.kill()
 
 
 def test_last_infos_of_a_gymnasium_vector_env_are_returned():

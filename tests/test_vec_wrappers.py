@@ -8,7 +8,6 @@ import pytest
 from gymnasium import spaces
 from toy_envs import CounterEnv
 
-from baselines.common.base.errors import UserTypeError
 from baselines.common.vec_env import DummyVecEnv, SubprocVecEnv, VecExtractDictObs
 from baselines.common.vec_env.vec_env import VecEnv
 from baselines.common.vec_env.vec_video_recorder import VecVideoRecorder
@@ -110,6 +109,8 @@ class DictEnv(CounterEnv):
 
 
 @pytest.mark.parametrize("kind", [DummyVecEnv, SubprocVecEnv])
-def test_dicts_in_a_vec_env_of_arrays_are_refused(kind):
-    with pytest.raises(UserTypeError, match="have to be arrays.*FlattenObservation"):
-        kind([DictEnv] * 2)
+def test_dicts_of_vectors_arrive_flat(kind):
+    env = kind([DictEnv] * 2)
+    assert env.observation_space.shape == (1,)
+    assert env.reset().shape == (2, 1)
+    env.close()

@@ -16,7 +16,7 @@ from baselines.common.data.runners import Runner
 from baselines.common.networks.policies import Policy
 from baselines.common.run.algorithm import algorithm
 from baselines.common.updates.optimizers import RMSprop
-from baselines.common.updates.update import Step, make_update
+from baselines.common.updates.update import Step, make_optimizer, make_update
 
 
 def a2c_loss(params, values, batch, *, distribution, vf_coef, ent_coef):
@@ -51,7 +51,7 @@ def a2c_loss(params, values, batch, *, distribution, vf_coef, ent_coef):
 def learn(
     run,
     env: arg.Env,
-    network: arg.Network,
+    network: arg.Network = "mlp",
     *,
     seed: arg.Seed = None,
     total_timesteps: arg.Timesteps = int(80e6),
@@ -61,22 +61,32 @@ def learn(
     max_grad_norm: arg.GradientNorm = 0.5,
     lr: Annotated[arg.Schedule, "learning rate"] = 7e-4,
     lrschedule: arg.LrSchedule = "linear",
-    epsilon: Annotated[arg.NonNegative, "of RMSProp, inside the square root"] = 1e-5,
-    alpha: Annotated[arg.Fraction, "decay of RMSProp's mean square"] = 0.99,
+    epsilon: Annotated[
+        arg.NonNegative,
+        arg.NeedsNo("optimizer"),
+        "of RMSProp, inside the square root",
+    ] = 1e-5,
+    alpha: Annotated[
+        arg.Fraction, arg.NeedsNo("optimizer"), "decay of RMSProp's mean square"
+    ] = 0.99,
     gamma: arg.Gamma = 0.99,
     log_interval: arg.LogInterval = 100,
     value_network: arg.ValueNetwork = "shared",
+    distribution: arg.Distribution = None,
     normalize_observations: arg.NormalizeObservations = False,
+    optimizer: arg.Optimizer = None,
     callback: arg.Callback = None,
     **others: Unpack[arg.Others],
 ) -> Policy:
     """Trains a policy by A2C and returns it."""
     check_lrschedule(lr, lrschedule, "linear")
     lr = make_schedule(lr, lrschedule, "lr")
-    policy = run.make_model(Policy, network, value_network, normalize_observations)
+    networks = network, value_network
+    policy = run.make_model(Policy, *networks, normalize_observations, distribution)
     run.load(policy)
     # Each update sets its learning rate.
-    optimizer = RMSprop(rho=alpha, epsilon=epsilon, global_clipnorm=max_grad_norm)
+    limits, own = dict(global_clipnorm=max_grad_norm), dict(rho=alpha, epsilon=epsilon)
+    optimizer = make_optimizer(optimizer, RMSprop, limits, **own)
     weights = dict(vf_coef=vf_coef, ent_coef=ent_coef)
 
     def loss(batch):

@@ -98,7 +98,7 @@ def acer_loss(
 def learn(
     run,
     env: arg.Env,
-    network: arg.Network,
+    network: arg.Network = "mlp",
     *,
     seed: arg.Seed = None,
     nsteps: Annotated[arg.Count, "steps of each environment per update"] = 20,
@@ -149,7 +149,7 @@ def learn(
         DiscreteActorCritic(*both, network, seed, __name__) for _ in range(2)
     )
     run.load(model, average)
-    memory = make_memory(run, buffer_size, kind=SequenceReplayBuffer)
+    memory = make_memory(run, buffer_size, build=SequenceReplayBuffer)
     optimizer = RMSprop(
         rho=rprop_alpha, epsilon=rprop_epsilon, global_clipnorm=max_grad_norm
     )

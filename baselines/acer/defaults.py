@@ -1,7 +1,8 @@
 """Defaults of ``learn()`` that depend on the kind of environment.
 
-There is one function per environment type. The key ``env`` holds settings of the
-environment itself; all other keys are arguments of ``learn()`` or of the network.
+There is one function per environment type; types without one have ``atari`` for images
+and ``other`` for vectors. Keys are arguments of ``learn()``, of the network and of the
+command line.
 """
 
 
@@ -9,7 +10,7 @@ def atari():
     return dict(
         # The paper's 16 actors. OpenAI Baselines used one per core, so its results
         # depended on the machine.
-        env=dict(num_env=16),
+        num_env=16,
         lrschedule="constant",  # As in OpenAI Baselines.
         # As in dqn. The paper's 50,000 per actor would take 5.6 GB.
         buffer_size=100_000,
@@ -21,7 +22,7 @@ retro = atari
 
 def classic_control():
     # Tried on CartPole-v1: after 30,000 steps, three seeds balance it for 500 steps.
-    return dict(env=dict(num_env=2), lr=5e-3, replay_start=1000)
+    return dict(num_env=2, lr=5e-3, replay_start=1000)
 
 
 def small():

@@ -50,7 +50,7 @@ def log_likelihood(params, values, actions, noise, *, distribution, vf_fisher_co
 def learn(
     run,
     env: arg.Env,
-    network: arg.Network,
+    network: arg.Network = "mlp",
     *,
     seed: arg.Seed = None,
     total_timesteps: arg.Timesteps = int(40e6),
@@ -77,6 +77,7 @@ def learn(
     ] = 20,
     lrschedule: arg.LrSchedule = "linear",
     value_network: arg.ValueNetwork = "shared",
+    distribution: arg.Distribution = None,
     normalize_observations: arg.NormalizeObservations = False,
     callback: arg.Callback = None,
     **others: Unpack[arg.Others],
@@ -84,7 +85,8 @@ def learn(
     """Trains a policy by ACKTR and returns it."""
     check_lrschedule(lr, lrschedule, "linear")
     lr = make_schedule(lr, lrschedule, "lr")
-    policy = run.make_model(Policy, network, value_network, normalize_observations)
+    networks = network, value_network
+    policy = run.make_model(Policy, *networks, normalize_observations, distribution)
     run.load(policy)
     optimizer = KFAC(policy, kfac_clip, seed, max_grad_norm, kfac_update)
     pi = policy.distribution

@@ -152,11 +152,7 @@ class Monitor(gym.Wrapper):
 
 def episode_result(episode_return, length, t_start) -> dict:
     """Returns {"r": return, "l": agent steps, "t": seconds since ``t_start``}."""
-    return {
-        "r": round(float(episode_return), 6),
-        "l": int(length),
-        "t": round(time.time() - t_start, 6),
-    }
+    return {"r": float(episode_return), "l": int(length), "t": time.time() - t_start}
 
 
 class ResultsWriter:
@@ -210,7 +206,9 @@ class ResultsWriter:
         self._check_removed()
         self.open()
         with writing(self.file.name):
-            self.csv.writerow(row)
+            # As many decimals as in OpenAI Baselines.
+            rounded = {key: round(row[key], 6) for key in ("r", "t")}
+            self.csv.writerow(row | rounded)
             self.file.flush()
 
     def get_state(self) -> dict:

@@ -16,10 +16,16 @@ from baselines.common.data.action_noise import ActionNoise, NoiseType
 from baselines.common.data.collector import Collector
 from baselines.common.data.memory import make_memory
 from baselines.common.networks.actor_critic import ActorCritic
+from baselines.common.networks.critics import Minimum
 from baselines.common.networks.distributions import Deterministic
 from baselines.common.run.algorithm import algorithm
 from baselines.common.updates.optimizers import Adam
-from baselines.common.updates.update import Step, make_update, move_towards
+from baselines.common.updates.update import (
+    Step,
+    make_optimizer,
+    make_update,
+    move_towards,
+)
 
 
 def ddpg_targets(values, returns, discounts, limits):
@@ -56,7 +62,7 @@ def check_returns(returns, gamma, n_step) -> None:
 def learn(
     run,
     env: arg.Env,
-    network: arg.Network,
+    network: arg.Network = "mlp",
     *,
     seed: arg.Seed = None,
     total_timesteps: arg.Timesteps = 1_000_000,
@@ -88,6 +94,7 @@ def learn(
     n_step: arg.NStep = 1,
     prioritized_replay: arg.PrioritizedReplay = False,
     replay_k: arg.ReplayK = 0,
+    memory: arg.Memory = None,
     clip_return: arg.ClipReturn = False,
     normalize_observations: arg.NormalizeObservations = False,
     normalize_returns: Annotated[
@@ -96,6 +103,7 @@ def learn(
         "deviation (Pop-Art, van Hasselt et al. 2016)",
     ] = False,
     print_freq: arg.PrintFreq = 10,
+    optimizer: arg.Optimizer = None,
     callback: arg.Callback = None,
     **others: Unpack[arg.Others],
 ) -> ActorCritic:
@@ -107,7 +115,7 @@ def learn(
         normalize_observations=normalize_observations,
         normalize_returns=normalize_returns,
     )
-    settings = dict(num_critics=1, seed=seed, algorithm=__name__, **normalize)
+    settings = dict(critic=Minimum(1), seed=seed, algorithm=__name__, **normalize)
     model, target = (ActorCritic(*both, network, pi, **settings) for _ in range(2))
     run.load(model, target)
 
@@ -128,8 +136,10 @@ def learn(
         loss = action_l2 * squares - ops.mean(model.values(batch.obs, actions)[0])
         return loss, {"policy_loss": loss}
 
-    critic_optimizer = Adam(critic_lr, clipnorm=clip_norm)
-    policy_optimizer = Adam(actor_lr, clipnorm=clip_norm)
+    critic_optimizer, policy_optimizer = (
+        make_optimizer(optimizer, Adam, dict(learning_rate=rate, clipnorm=clip_norm))
+        for rate in (critic_lr, actor_lr)
+    )
     update = make_update(
         Step(critic_loss, critic_optimizer, model.critic_variables),
         Step(policy_loss, policy_optimizer, model.policy_variables),
@@ -140,9 +150,8 @@ def learn(
         scan=True,
     )
     noise = ActionNoise(noise_type, env, seed, random_eps)
-    memory = make_memory(
-        run, buffer_size, prioritized_replay, replay_k, n_step=n_step, gamma=gamma
-    )
+    kind = prioritized_replay, replay_k, memory
+    memory = make_memory(run, buffer_size, *kind, n_step=n_step, gamma=gamma)
     collector = Collector(
         env, memory, lambda obs: noise.add(model.act(obs)), learning_starts, seed
     )

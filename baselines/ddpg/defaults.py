@@ -1,7 +1,8 @@
 """Defaults of ``learn()`` that depend on the kind of environment.
 
-There is one function per environment type. The key ``env`` holds settings of the
-environment itself; all other keys are arguments of ``learn()`` or of the network.
+There is one function per environment type; types without one have ``atari`` for images
+and ``other`` for vectors. Keys are arguments of ``learn()``, of the network and of the
+command line.
 """
 
 
@@ -10,7 +11,7 @@ def mujoco():
     # Baselines had no defaults besides those of ``learn()``.
     return dict(
         # Four play while one optimiser trains; updates per agent step stay the same.
-        env=dict(num_env=4),
+        num_env=4,
         network="mlp",
         num_layers=2,
         num_hidden=256,
@@ -34,6 +35,9 @@ def classic_control():
     # Fewer random actions, as 1000 are five episodes of Pendulum, and OpenAI Baselines'
     # noise: with less, some seeds never swing up from every state.
     return dict(mujoco(), learning_starts=1000, noise_type="normal_0.2")
+
+
+other = classic_control
 
 
 def small():

@@ -1,14 +1,15 @@
 """Defaults of ``learn()`` that depend on the kind of environment.
 
-There is one function per environment type. The key ``env`` holds settings of the
-environment itself; all other keys are arguments of ``learn()`` or of the network.
+There is one function per environment type; types without one have ``atari`` for images
+and ``other`` for vectors. Keys are arguments of ``learn()``, of the network and of the
+command line.
 """
 
 
 def atari():
     return dict(
         # Eight play while one optimiser trains; updates per agent step stay the same.
-        env=dict(num_env=8),
+        num_env=8,
         # The numbers of OpenAI Baselines' deepq/defaults.py, except for the memory: its
         # size is RL Baselines3 Zoo's, ten times as large.
         buffer_size=100_000,

@@ -17,13 +17,23 @@ from baselines.common.arguments.schedules import make_schedule
 from baselines.common.data.best_weights import BestWeights
 from baselines.common.data.collector import Collector
 from baselines.common.data.memory import make_memory
-from baselines.common.networks.q_function import QFunction, losses_and_priorities
+from baselines.common.networks.q_function import (
+    QFunction,
+    epsilon_at,
+    losses_and_priorities,
+    take_actions,
+)
 from baselines.common.run.algorithm import algorithm
 from baselines.common.updates.optimizers import Adam
-from baselines.common.updates.update import Step, make_update, move_towards
+from baselines.common.updates.update import (
+    Step,
+    make_optimizer,
+    make_update,
+    move_towards,
+)
 
 
-def q_targets(outputs, chooser_outputs, returns, discounts, *, values):
+def q_targets(outputs, chooser_means, returns, discounts, *, values):
     """Returns the targets of the outputs for the actions taken, as constants.
 
     R + γ^n Q_target(s', argmax_a Q_chooser(s', a)). The chooser is the target network
@@ -32,12 +42,12 @@ def q_targets(outputs, chooser_outputs, returns, discounts, *, values):
 
     Args:
         outputs: [B, actions, values.size] of the target network for s'
-        chooser_outputs: the same, of the chooser
+        chooser_means: [B, actions], the chooser's values for s'
         returns: [B] R, the discounted rewards of n steps
         discounts: [B] γ^n, 0 where the episode has ended
         values: what the outputs represent, see ``values.py``
     """
-    best = ops.argmax(values.mean(chooser_outputs), axis=1)
+    best = ops.argmax(chooser_means, axis=1)
     targets = values.targets(take_actions(outputs, best), returns, discounts)
     return ops.stop_gradient(targets)
 
@@ -62,37 +72,22 @@ def dqn_loss(outputs, actions, targets, weights, *, values):
     }
 
 
-def take_actions(outputs, actions):
-    """Returns [B, size], the outputs [B, actions, size] of the actions [B] taken."""
-    return ops.take_along_axis(outputs, actions[:, None, None], axis=1)[:, 0]
-
-
-def epsilon_at(step, num_steps, final) -> float:
-    """Returns ε, which falls linearly from 1 to ``final`` over ``num_steps`` steps."""
-    return max(final, 1.0 - (1.0 - final) * step / num_steps) if num_steps else final
-
-
 @algorithm(actions=[spaces.Discrete], mpi=False)
 def learn(
     run,
     env: arg.Env,
-    network: arg.Network,
+    network: arg.Network = "mlp",
     *,
     seed: arg.Seed = None,
     lr: Annotated[arg.Schedule, "learning rate of Adam"] = 5e-4,
     total_timesteps: arg.Timesteps = 100_000,
     buffer_size: arg.BufferSize = 50_000,
     exploration_fraction: Annotated[
-        arg.Fraction,
-        arg.NeedsNo("noisy"),
-        "share of the run in which the probability of a random action falls from 1",
+        arg.ExplorationFraction, arg.NeedsNo("noisy")
     ] = 0.1,
-    exploration_final_eps: Annotated[
-        arg.Probability,
-        arg.NeedsNo("noisy"),
-        "last probability of a random action, which the returned model keeps",
-    ] = 0.02,
+    exploration_final_eps: Annotated[arg.FinalEpsilon, arg.NeedsNo("noisy")] = 0.02,
     train_freq: arg.TrainFreq = 1,
+    gradient_steps: arg.GradientSteps = 1,
     batch_size: arg.BatchSize = 32,
     large_batch: Annotated[
         bool,
@@ -108,11 +103,7 @@ def learn(
     ] = 500,
     max_grad_norm: arg.VariableGradientNorm = 10.0,
     adam_epsilon: arg.AdamEpsilon = 1e-8,
-    hiddens: Annotated[
-        list[arg.Units],
-        "units of each layer between network and action values, in both streams if "
-        "dueling",
-    ] = [256],  # noqa: B006
+    hiddens: arg.Hiddens = [256],  # noqa: B006
     values: Annotated[
         arg.Values,
         "scalar, or categorical for a distribution of returns (C51, Bellemare et al. "
@@ -134,6 +125,7 @@ def learn(
     prioritized_replay_eps: arg.PriorityOffset = 1e-6,
     n_step: arg.NStep = 1,
     replay_k: arg.ReplayK = 0,
+    memory: arg.Memory = None,
     noisy: Annotated[
         bool,
         "whether to explore by noise on the weights instead of random actions "
@@ -144,6 +136,7 @@ def learn(
         arg.Needs("noisy"),
         "initial standard deviation of that noise, in units of 1 / √inputs of a layer",
     ] = 0.5,
+    optimizer: arg.Optimizer = None,
     callback: arg.Callback = None,
     **others: Unpack[arg.Others],
 ) -> QFunction:
@@ -168,15 +161,18 @@ def learn(
     )
     settings = dict(n_step=n_step, gamma=gamma)
     settings |= priorities if prioritized_replay else {}
-    memory = make_memory(run, buffer_size, prioritized_replay, replay_k, **settings)
-    optimizer = Adam(epsilon=adam_epsilon, clipnorm=max_grad_norm)
+    kind = prioritized_replay, replay_k, memory
+    memory = make_memory(run, buffer_size, *kind, **settings)
+    limits = dict(clipnorm=max_grad_norm)
+    optimizer = make_optimizer(optimizer, Adam, limits, epsilon=adam_epsilon)
 
     def loss(batch):
         outputs = chooser = target.outputs(batch.next_obs, batch.noise[:1])
         if double_q:
             chooser = model.outputs(batch.next_obs, batch.noise[1:2])
+        means = model.masked(values.mean(chooser), batch.next_obs)
         targets = q_targets(
-            outputs, chooser, batch.returns, batch.discounts, values=values
+            outputs, means, batch.returns, batch.discounts, values=values
         )
         outputs = model.outputs(batch.obs, batch.noise[2:])
         actions = batch.actions - int(env.action_space.start)
@@ -198,7 +194,7 @@ def learn(
                 run.previous_timesteps, exploration_steps, final_epsilon
             )
             collector.step_async()
-            if count := collector.training_due(run, train_freq):
+            if count := gradient_steps * collector.training_due(run, train_freq):
                 shape = (1, count * batch_size) if large_batch else (count, batch_size)
                 noise = model.noise(shape[0], 3)
                 batches = memory.sample(*shape)._replace(noise=noise)

@@ -9,6 +9,7 @@ from keras import ops
 
 from baselines.common import backend
 from baselines.common.base.errors import UserValueError
+from baselines.common.envs.nests import MixedActions
 from baselines.common.networks.layers import dense
 from baselines.common.networks.model import make_scaling
 from baselines.common.networks.normalizer import Normalizer
@@ -154,11 +155,13 @@ class Adversary:
 
 def to_vectors(space):
     """Returns a function from observations or actions [B, *shape] to vectors [B, n]."""
-    bits = isinstance(space, spaces.MultiBinary)
-    scale = (lambda x: ops.cast(x, "float32")) if bits else make_scaling(space)
+    numbers = isinstance(space, (spaces.MultiBinary, MixedActions))
+    scale = (lambda x: ops.cast(x, "float32")) if numbers else make_scaling(space)
 
     def vectors(x):
-        scaled = scale(x)
-        return ops.reshape(scaled, (-1, int(np.prod(scaled.shape[1:], dtype=int))))
+        parts = keras.tree.flatten(scale(x))
+        sizes = [int(np.prod(part.shape[1:], dtype=int)) for part in parts]
+        flat = [ops.reshape(part, (-1, size)) for part, size in zip(parts, sizes)]
+        return ops.concatenate(flat, axis=-1)
 
     return vectors

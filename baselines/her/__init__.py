@@ -1,8 +1,8 @@
 from typing import TYPE_CHECKING
 
-from baselines.common.base.lazy import learn_of
+from baselines.common.base.lazy import exports
 
 if TYPE_CHECKING:  # for completion in editors
     from baselines.her.her import learn as learn
 
-__getattr__, __dir__ = learn_of(__name__)
+__getattr__, __dir__ = exports(__name__, learn="her")

@@ -6,7 +6,7 @@ from baselines.ddpg import defaults
 def gymnasium_robotics():
     # OpenAI Baselines' networks. Each of its 19 ranks had two environments.
     return dict(
-        env=dict(num_env=2),
+        num_env=2,
         network="mlp",
         num_layers=3,
         num_hidden=256,

@@ -15,8 +15,7 @@ def atari():
     )
 
 
-def retro():
-    return atari()  # OpenAI Baselines had none; its ppo2 used atari's.
+retro = atari  # OpenAI Baselines had none; its ppo2 used atari's.
 
 
 def mujoco():

@@ -17,7 +17,7 @@ from baselines.ppo2 import ppo2
 def learn(
     run,
     env: arg.Env,
-    network: arg.Network,
+    network: arg.Network = "mlp",
     *,
     seed: arg.Seed = None,
     total_timesteps: arg.Timesteps = int(1e6),

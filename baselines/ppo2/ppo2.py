@@ -18,7 +18,7 @@ from baselines.common.data.runners import Runner, Shuffler
 from baselines.common.networks.policies import Policy
 from baselines.common.run.algorithm import algorithm
 from baselines.common.updates.optimizers import Adam
-from baselines.common.updates.update import Step, make_update
+from baselines.common.updates.update import Step, make_optimizer, make_update
 
 
 def ppo2_loss(
@@ -82,7 +82,7 @@ def ppo2_loss(
 def learn(
     run,
     env: arg.Env,
-    network: arg.Network,
+    network: arg.Network = "mlp",
     *,
     seed: arg.Seed = None,
     total_timesteps: arg.Timesteps = int(1e6),
@@ -108,32 +108,45 @@ def learn(
         bool,
         "whether values are clipped too; cliprange then has to suit their scale",
     ] = True,
+    target_kl: Annotated[
+        arg.Positive | None,
+        "approximate KL divergence from the policy that acted; after a minibatch of "
+        "more than 1.5 times that, the others of the update are left out",
+    ] = None,
     adam_epsilon: arg.AdamEpsilon = 1e-5,
     value_network: arg.ValueNetwork = "shared",
+    distribution: arg.Distribution = None,
     normalize_observations: arg.NormalizeObservations = False,
+    optimizer: arg.Optimizer = None,
     callback: arg.Callback = None,
     **others: Unpack[arg.Others],
 ) -> Policy:
     """Trains a policy by PPO and returns it."""
-    policy = run.make_model(Policy, network, value_network, normalize_observations)
+    networks = network, value_network
+    policy = run.make_model(Policy, *networks, normalize_observations, distribution)
     run.load(policy)
     lr = make_schedule(lr, name="lr")
     cliprange = make_schedule(cliprange, name="cliprange")
     recurrent = policy.initial_state is not None
     # Minibatches are drawn from samples, or from whole sequences if recurrent.
     num_samples = env.num_envs if recurrent else env.num_envs * nsteps
-    if recurrent and run.arguments.sources.get("nminibatches") != "given":
-        nminibatches = math.gcd(nminibatches, num_samples)  # A default gives way.
+
+    def fits(count):
+        return num_samples % count == 0 and count < env.num_envs * nsteps
+
+    if not fits(nminibatches) and run.arguments.sources["nminibatches"] != "given":
+        # A default gives way.
+        most = num_samples if recurrent else num_samples // 2
+        nminibatches = math.gcd(nminibatches, most)
     # For a model that is only loaded, the environments do not matter.
-    if total_timesteps and (
-        num_samples % nminibatches or env.num_envs * nsteps == nminibatches
-    ):
+    if total_timesteps and not fits(nminibatches):
         source = "num_env, of a recurrent network" if recurrent else "num_env x nsteps"
         raise UserValueError(
             f"nminibatches has to divide {num_samples} ({source}) into minibatches of "
             f"more than one sample, received {nminibatches}"
         )
-    optimizer = Adam(epsilon=adam_epsilon, global_clipnorm=max_grad_norm)
+    limits = dict(global_clipnorm=max_grad_norm)
+    optimizer = make_optimizer(optimizer, Adam, limits, epsilon=adam_epsilon)
     settings = dict(vf_coef=vf_coef, ent_coef=ent_coef, clip_values=clip_values)
 
     def loss(indices, batch, cliprange):
@@ -145,7 +158,8 @@ def learn(
         )
 
     step = Step(loss, optimizer, policy.trainable_variables)
-    update = make_update(step, variables=policy.variables, scan=True)
+    until = target_kl and (lambda metrics: metrics["approxkl"] > 1.5 * target_kl)
+    update = make_update(step, variables=policy.variables, scan=True, until=until)
     runner = Runner(env, policy, nsteps)
     shuffler = Shuffler(num_samples, nminibatches, noptepochs, seed)
     parts = dict(optimizer=optimizer, runner=runner, shuffler=shuffler)

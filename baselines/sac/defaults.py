@@ -1,7 +1,8 @@
 """Defaults of ``learn()`` that depend on the kind of environment.
 
-There is one function per environment type. The key ``env`` holds settings of the
-environment itself; all other keys are arguments of ``learn()`` or of the network.
+There is one function per environment type; types without one have ``atari`` for images
+and ``other`` for vectors. Keys are arguments of ``learn()``, of the network and of the
+command line.
 """
 
 
@@ -9,7 +10,7 @@ def mujoco():
     # Haarnoja et al. 2018, table 1. Initial random actions as in the authors' code.
     return dict(
         # Four play while one optimiser trains; updates per agent step stay the same.
-        env=dict(num_env=4),
+        num_env=4,
         network="mlp",
         num_layers=2,
         num_hidden=256,
@@ -24,6 +25,9 @@ box2d = mujoco  # BipedalWalker and LunarLander are of a similar size.
 def classic_control():
     # The same, with fewer random actions: 1000 are five episodes of Pendulum.
     return dict(mujoco(), learning_starts=1000)
+
+
+other = classic_control
 
 
 def small():

@@ -4,11 +4,12 @@ Haarnoja et al. 2018, "Soft Actor-Critic Algorithms and Applications".
 """
 
 import math
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
 from gymnasium import spaces
 from keras import ops
+from pydantic import AfterValidator
 from typing_extensions import Unpack
 
 from baselines.common.arguments import types as arg
@@ -20,38 +21,27 @@ from baselines.common.networks.distributions import SquashedGaussian
 from baselines.common.networks.layers import Scalar
 from baselines.common.run.algorithm import algorithm
 from baselines.common.updates.optimizers import Adam
-from baselines.common.updates.update import Step, make_update, move_towards
-
-
-def sac_targets(values, neglogps, alpha, returns, discounts):
-    """Returns the targets of the action values, [B], as constants.
-
-    R + γ^n (min_i Q_i(s', a') - α log π(a'|s')), with a' drawn from π. Equations 5 and
-    6, without the entropies of the steps within R.
-
-    Args:
-        values: [critics, B] Q(s', a') of the target critics
-        neglogps: [B] -log π(a'|s')
-        alpha: α, the temperature
-        returns: [B] R, the discounted rewards of n steps
-        discounts: [B] γ^n, 0 where the episode has ended
-    """
-    soft = ops.min(values, axis=0) + alpha * neglogps
-    return ops.stop_gradient(returns + discounts * soft)
+from baselines.common.updates.update import (
+    Step,
+    make_optimizer,
+    make_update,
+    move_towards,
+)
 
 
 @algorithm(actions=[spaces.Box])
 def learn(
     run,
     env: arg.Env,
-    network: arg.Network,
+    network: arg.Network = "mlp",
     *,
     seed: arg.Seed = None,
     total_timesteps: arg.Timesteps = 1_000_000,
     lr: Annotated[arg.Schedule, "learning rate of Adam, of all parts"] = 3e-4,
     ent_coef: Annotated[
-        arg.Positive | None,
-        "temperature alpha, the weight of the entropy; None to learn it",
+        arg.Positive | Literal["auto"] | None,
+        AfterValidator(lambda value: None if value == "auto" else value),
+        "temperature alpha, the weight of the entropy; None or auto to learn it",
     ] = None,
     target_entropy: Annotated[
         float | None,
@@ -61,23 +51,28 @@ def learn(
     buffer_size: arg.BufferSize = 1_000_000,
     batch_size: arg.BatchSize = 256,
     train_freq: arg.TrainFreq = 1,
+    gradient_steps: arg.GradientSteps = 1,
     learning_starts: arg.RandomSteps = 1000,
     gamma: arg.Gamma = 0.99,
     tau: arg.TargetRate = 0.005,
     n_step: arg.NStep = 1,
     prioritized_replay: arg.PrioritizedReplay = False,
     replay_k: arg.ReplayK = 0,
+    memory: arg.Memory = None,
+    critic: arg.Critic = "minimum",
     normalize_observations: arg.NormalizeObservations = False,
     print_freq: arg.PrintFreq = 10,
+    optimizer: arg.Optimizer = None,
     callback: arg.Callback = None,
     **others: Unpack[arg.Others],
 ) -> ActorCritic:
     """Trains a stochastic policy by SAC and returns it."""
     pi, lr = SquashedGaussian(env.action_space), make_schedule(lr, name="lr")
+    critic = critic()
     both = env.observation_space, env.action_space
-    settings = dict(normalize_observations=normalize_observations, seed=seed)
+    settings = dict(normalize_observations=normalize_observations, critic=critic)
     model, target = (
-        ActorCritic(*both, network, pi, algorithm=__name__, **settings)
+        ActorCritic(*both, network, pi, seed=seed, algorithm=__name__, **settings)
         for _ in range(2)
     )
     for one in model, target:
@@ -89,50 +84,58 @@ def learn(
     if target_entropy is None:
         target_entropy = -float(pi.num_actions)
 
-    def sample(obs, noise):
-        return pi.sample_with_neglogp(model.policy(obs), noise)
+    def sample(obs, noise, training=False):
+        return pi.sample_with_neglogp(model.policy(obs, training), noise)
+
+    def outputs_of(batch, next_actions):
+        if not critic.joint:
+            outputs = model.outputs(batch.obs, batch.actions)
+            return outputs, target.outputs(batch.next_obs, next_actions)
+        obs = ops.concatenate([batch.obs, batch.next_obs])
+        actions = ops.concatenate([batch.actions, next_actions])
+        return ops.split(model.outputs(obs, actions, training=True), 2, axis=1)
 
     def critic_loss(batch):
         next_actions, neglogps = sample(batch.next_obs, batch.noise[0])
-        next_values = target.values(batch.next_obs, next_actions)
-        targets = sac_targets(
-            next_values, neglogps, ops.exp(log_alpha), batch.returns, batch.discounts
-        )
-        errors = model.values(batch.obs, batch.actions) - targets
-        loss = 0.5 * ops.sum(ops.mean(batch.weights * ops.square(errors), axis=1))
-        priorities = ops.mean(ops.abs(errors), axis=0)
+        outputs, next_outputs = outputs_of(batch, next_actions)
+        bonus = ops.exp(log_alpha) * neglogps
+        targets = critic.targets(next_outputs, bonus, batch.returns, batch.discounts)
+        losses, priorities = critic.losses(outputs, targets)
+        loss = ops.sum(ops.mean(batch.weights * losses, axis=1))
         return loss, {"critic_loss": loss, "priorities": priorities}
 
     def policy_loss(batch):
-        actions, neglogps = sample(batch.obs, batch.noise[1])
-        values = ops.min(model.values(batch.obs, actions), axis=0)
+        actions, neglogps = sample(batch.obs, batch.noise[1], critic.joint)
+        values = critic.value(model.outputs(batch.obs, actions))
         alpha, entropy = ops.stop_gradient(ops.exp(log_alpha)), ops.mean(neglogps)
         loss = -ops.mean(values) - alpha * entropy
         metrics = {"policy_loss": loss, "policy_entropy": entropy, "alpha": alpha}
         # With the temperature's loss, which has no gradient for the policy.
         return loss + log_alpha * ops.stop_gradient(entropy - target_entropy), metrics
 
+    def follow():
+        move_towards(target.critic_variables, model.critic_variables, tau)
+
     learned = [] if ent_coef is not None else [log_alpha]
-    critic_optimizer, policy_optimizer = Adam(), Adam()
+    critic_optimizer, policy_optimizer = (
+        make_optimizer(optimizer, Adam, {}) for _ in range(2)
+    )
     update = make_update(
         Step(critic_loss, critic_optimizer, model.critic_variables),
         Step(policy_loss, policy_optimizer, [*model.policy_variables, *learned]),
         variables=[*model.variables, *target.variables],
-        after=lambda: move_towards(
-            target.critic_variables, model.critic_variables, tau
-        ),
+        after=None if critic.joint else follow,
         scan=True,
     )
-    memory = make_memory(
-        run, buffer_size, prioritized_replay, replay_k, n_step=n_step, gamma=gamma
-    )
+    kind = prioritized_replay, replay_k, memory
+    memory = make_memory(run, buffer_size, *kind, n_step=n_step, gamma=gamma)
     collector = Collector(env, memory, model.act, learning_starts, random_seed=seed)
     parts = dict(target=target, memory=memory, collector=collector)
     parts |= dict(critic_optimizer=critic_optimizer, policy_optimizer=policy_optimizer)
     with run.start(1, model, **parts):
         for _, num_timesteps in run.updates():
             collector.step_async()
-            if count := collector.training_due(run, train_freq):
+            if count := gradient_steps * collector.training_due(run, train_freq):
                 noise = pi.noise(model.rng, count, 2, batch_size)
                 batches = memory.sample(count, batch_size)._replace(noise=noise)
                 rate = np.float32(lr(run.previous_timesteps / total_timesteps))

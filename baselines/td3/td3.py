@@ -21,7 +21,12 @@ from baselines.common.networks.actor_critic import ActorCritic
 from baselines.common.networks.distributions import Deterministic
 from baselines.common.run.algorithm import algorithm
 from baselines.common.updates.optimizers import Adam
-from baselines.common.updates.update import Step, make_update, move_towards
+from baselines.common.updates.update import (
+    Step,
+    make_optimizer,
+    make_update,
+    move_towards,
+)
 
 
 def td3_targets(values, returns, discounts):
@@ -41,7 +46,7 @@ def td3_targets(values, returns, discounts):
 def learn(
     run,
     env: arg.Env,
-    network: arg.Network,
+    network: arg.Network = "mlp",
     *,
     seed: arg.Seed = None,
     total_timesteps: arg.Timesteps = 1_000_000,
@@ -63,14 +68,17 @@ def learn(
     buffer_size: arg.BufferSize = 1_000_000,
     batch_size: arg.BatchSize = 256,
     train_freq: arg.TrainFreq = 1,
+    gradient_steps: arg.GradientSteps = 1,
     learning_starts: arg.RandomSteps = 1000,
     gamma: arg.Gamma = 0.99,
     tau: arg.TargetRate = 0.005,
     n_step: arg.NStep = 1,
     prioritized_replay: arg.PrioritizedReplay = False,
     replay_k: arg.ReplayK = 0,
+    memory: arg.Memory = None,
     normalize_observations: arg.NormalizeObservations = False,
     print_freq: arg.PrintFreq = 10,
+    optimizer: arg.Optimizer = None,
     callback: arg.Callback = None,
     **others: Unpack[arg.Others],
 ) -> ActorCritic:
@@ -103,7 +111,9 @@ def learn(
         loss = -ops.mean(model.values(obs, actions, num_critics=1))
         return loss, {"policy_loss": loss}
 
-    critic_optimizer, policy_optimizer = Adam(), Adam()
+    critic_optimizer, policy_optimizer = (
+        make_optimizer(optimizer, Adam, {}) for _ in range(2)
+    )
     critic_losses = [functools.partial(critic_loss, i) for i in range(policy_delay)]
     update = make_update(
         *(Step(f, critic_optimizer, model.critic_variables) for f in critic_losses),
@@ -115,9 +125,8 @@ def learn(
         scan=True,
     )
     noise = ActionNoise(noise_type, env, seed)
-    memory = make_memory(
-        run, buffer_size, prioritized_replay, replay_k, n_step=n_step, gamma=gamma
-    )
+    kind = prioritized_replay, replay_k, memory
+    memory = make_memory(run, buffer_size, *kind, n_step=n_step, gamma=gamma)
 
     collector = Collector(
         env, memory, lambda obs: noise.add(model.act(obs)), learning_starts, seed
@@ -127,7 +136,8 @@ def learn(
     with run.start(1, model, **parts, noise=noise):
         for _, num_timesteps in run.updates():
             collector.step_async()
-            if count := collector.training_due(run, policy_delay * train_freq):
+            due = collector.training_due(run, policy_delay * train_freq)
+            if count := gradient_steps * due:
                 batches = memory.sample(count * policy_delay, batch_size)
                 drawn = model.rng.standard_normal(batches.actions.shape, np.float32)
                 batches = keras.tree.map_structure(

@@ -1,14 +1,15 @@
 """Defaults of ``learn()`` that depend on the kind of environment.
 
-There is one function per environment type. The key ``env`` holds settings of the
-environment itself; all other keys are arguments of ``learn()`` or of the network.
+There is one function per environment type; types without one have ``atari`` for images
+and ``other`` for vectors. Keys are arguments of ``learn()``, of the network and of the
+command line.
 """
 
 
 def atari():
     # OpenAI Baselines' trpo_mpi/defaults.py, which used one environment.
     return dict(
-        env=dict(num_env=8),
+        num_env=8,
         network="cnn_small",
         timesteps_per_batch=512,
         max_kl=0.001,
@@ -21,14 +22,13 @@ def atari():
     )
 
 
-def retro():
-    return atari()  # OpenAI Baselines had none; its ppo2 used atari's.
+retro = atari  # OpenAI Baselines had none; its ppo2 used atari's.
 
 
 def mujoco():
     # OpenAI Baselines' trpo_mpi/defaults.py; its wrapper normalised rewards.
     return dict(
-        env=dict(normalize_rewards=True),
+        normalize_rewards=True,
         network="mlp",
         num_hidden=32,
         num_layers=2,
@@ -48,7 +48,7 @@ def classic_control():
     # RL Baselines3 Zoo's settings for CartPole-v1; max_kl and cg_iters are the defaults
     # of its TRPO.
     return dict(
-        env=dict(num_env=2),
+        num_env=2,
         timesteps_per_batch=1024,
         max_kl=0.01,
         cg_iters=15,
@@ -67,6 +67,9 @@ def box2d():
         cg_damping=0.01,
         vf_iters=15,
     )
+
+
+other = classic_control
 
 
 def small():

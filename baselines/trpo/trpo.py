@@ -61,7 +61,7 @@ def standardize(advantages):
 def learn(
     run,
     env: arg.Env,
-    network: arg.Network,
+    network: arg.Network = "mlp",
     *,
     seed: arg.Seed = None,
     total_timesteps: arg.Timesteps = int(1e6),
@@ -89,13 +89,15 @@ def learn(
     ] = 3,
     log_interval: arg.LogInterval = 1,
     value_network: arg.ValueNetwork = "copy",
+    distribution: arg.Distribution = None,
     normalize_observations: arg.NormalizeObservations = False,
     reward: arg.Reward = "environment",
     callback: arg.Callback = None,
     **others: Unpack[arg.Others],
 ) -> Policy:
     """Trains a policy by TRPO and returns it."""
-    policy = run.make_model(Policy, network, value_network, normalize_observations)
+    networks = network, value_network
+    policy = run.make_model(Policy, *networks, normalize_observations, distribution)
     run.load(policy)
     reward = reward(run, policy)
     nsteps = math.ceil(timesteps_per_batch / env.num_envs)

@@ -63,7 +63,9 @@ class Arguments(Mapping):
         values = {name: self[name] for name in declared_arguments(self.learn)}
         for name, function in self.functions.items():
             part = self.declared[name].marker(Part)
-            values[name] = Builder(part, self[name], self._keywords(function))
+            names = self.names_of(name, function)
+            set_above = {k: self[k] for k in names if self.sources[k] != "signature"}
+            values[name] = Builder(part, self[name], set_above)
         return values
 
     @property
@@ -71,14 +73,9 @@ class Arguments(Mapping):
         """The keywords of a call to ``learn()``, those of its parts included."""
         return {k: x for k, x in self.items() if k not in self.of_command}
 
-    def _keywords(self, function) -> dict:
-        """Returns the arguments of a part's function that a layer above it sets."""
-        names = self.names_of(function)
-        return {k: self[k] for k in names if self.sources[k] != "signature"}
-
-    def names_of(self, function) -> set:
-        """Returns the names of the arguments that go to a part's function."""
-        names = {*declared_arguments(function)}
+    def names_of(self, part, function) -> set:
+        """Returns the names of the arguments that go to the function of a part."""
+        names = {*self.declared[part].marker(Part).arguments(function)}
         undeclared = self.keys() - self.declared.keys()
         return names | undeclared if takes_anything(function) else names
 
@@ -125,8 +122,8 @@ class Arguments(Mapping):
         """
         names = set()
         for name, function in self.functions.items():
-            if (self.declared[name].marker(Part).when_loaded is None) == in_model:
-                names |= {name, *self.names_of(function)}
+            if self.declared[name].marker(Part).in_model == in_model:
+                names |= {name, *self.names_of(name, function)}
         return names
 
     def without_effect(self) -> list:
@@ -138,7 +135,7 @@ class Arguments(Mapping):
                 continue
             if needs and not self[needs.switch]:
                 reason = f"without {needs.switch}"
-            elif needs_no and self[needs_no.switch]:
+            elif needs_no and self.get(needs_no.switch):
                 reason = f"with {needs_no.switch}"
             else:
                 continue
@@ -146,7 +143,7 @@ class Arguments(Mapping):
         return sentences
 
 
-NEVER_STORED = {"resume", "trust", "play", "overwrite"}
+NEVER_STORED = {"defaults", "resume", "trust", "play", "overwrite"}
 
 
 def gather(learn, layers, of_command=MappingProxyType({})) -> Arguments:
@@ -170,8 +167,9 @@ def gather(learn, layers, of_command=MappingProxyType({})) -> Arguments:
     sources = {name: layer for layer, those in layers.items() for name in those}
     anything = any(map(takes_anything, functions.values()))
     checked = {}
+    taken = {k for x in functions for k in declared[x].marker(Part).by_algorithm}
     for name in [*layers["given"], *values]:  # A misspelt name explains a missing one.
-        if name not in declared and not anything:
+        if name not in declared and (name in taken or not anything):
             raise unknown(learn, name, sources[name], declared)
     for name, value in values.items():
         argument = declared.get(name) or Argument(name, REQUIRED)
@@ -198,7 +196,9 @@ def declare(learn, layers, of_command) -> tuple:
     of_learn = declared_arguments(learn)
     functions = find_functions(of_learn, layers)
     check_names(functions, of_learn, of_command)
-    of_parts = ChainMap(*map(declared_arguments, functions.values()))
+    of_parts = ChainMap(
+        *(of_learn[k].marker(Part).arguments(x) for k, x in functions.items())
+    )
     return {**of_parts, **of_learn, **of_command}, functions
 
 
@@ -216,12 +216,12 @@ def find_functions(declared, layers) -> dict:
         if part := argument.marker(Part):
             values = [layer.get(name) for layer in reversed(layers.values())]
             chosen, *lower = [*(x for x in values if x is not None), argument.default]
-            if chosen is REQUIRED:
+            if chosen is REQUIRED or chosen in (None, *part.without):
                 continue
             chosen = str(chosen) if isinstance(chosen, Text) else chosen
             functions[name] = part.find(chosen)
-            for other in {x for x in lower if x is not REQUIRED and x != chosen}:
-                dropped = declared_arguments(part.find(other)).keys() - declared.keys()
+            for other in {*lower} - {REQUIRED, None, chosen, *part.without}:
+                dropped = part.arguments(part.find(other)).keys() - declared.keys()
                 for layer in list(layers.values())[:-1]:
                     if layer.get(name) != chosen:
                         for key in dropped & layer.keys():
@@ -237,7 +237,8 @@ def check_names(functions, of_learn, of_command) -> None:
         of_learn, of_command: declared arguments by name.
     """
     for name, function in functions.items():
-        part, arguments = of_learn[name].marker(Part), declared_arguments(function)
+        part = of_learn[name].marker(Part)
+        arguments = part.arguments(function)
         for both in arguments.keys() & {*of_learn, *of_command}:
             raise UserTypeError(
                 f"the {part.kind} {function.__name__} has an argument {both!r}, which "
@@ -254,10 +255,21 @@ def check_names(functions, of_learn, of_command) -> None:
 def unknown(learn, name, source, declared) -> UserTypeError:
     """Returns the error for the name of an argument that does not exist."""
     place = "" if source == "given" else f"{source} sets it, but "
+    hint = choice_with(name, declared) or suggest(name, declared)
     return UserTypeError(
-        f"unknown argument {name!r}{suggest(name, declared)} ({place}learn() of "
+        f"unknown argument {name!r}{hint} ({place}learn() of "
         f"{learn.__module__} does not take it)"
     )
+
+
+def choice_with(name, declared) -> str:
+    """Returns a hint at a choice of a part that takes an argument, or empty text."""
+    for key, argument in declared.items():
+        part = argument.marker(Part)
+        for choice, function in part.known().items() if part else ():
+            if name in part.arguments(function):
+                return f"; {key}={choice} has it"
+    return ""
 
 
 def is_json(value) -> bool:

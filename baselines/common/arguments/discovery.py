@@ -2,10 +2,11 @@
 
 import importlib.util
 import os
+import pkgutil
 
 import baselines
 from baselines.common.base.errors import UserTypeError, UserValueError, suggest
-from baselines.common.base.lazy import import_module, import_quietly
+from baselines.common.base.lazy import import_module
 
 
 def list_algorithms() -> list:
@@ -42,26 +43,64 @@ def find_algorithm(alg) -> str:
     return module
 
 
-def find_defaults(module, env_type) -> dict:
-    """Returns an algorithm's defaults for an environment type, from its defaults.py.
+def find_layers(module, env, with_defaults=True) -> dict:
+    """Returns the layers of arguments between the signature and what is given.
+
+    Args:
+        module, env: as in ``find_defaults``.
+        with_defaults: whether the algorithm's defaults.py counts.
+    """
+    return {
+        "environment": {"network": env["network"]} if env["network"] else {},
+        "preset": {},
+        "defaults.py": find_defaults(module, **env) if with_defaults else {},
+    }
+
+
+def find_defaults(module, env_type, network=None, env_id=None) -> dict:
+    """Returns an algorithm's defaults for an environment, from its defaults.py.
 
     A preset without such a file, and with the same arguments as its base, takes the
     defaults of its base, except for those that it sets itself.
+
+    Args:
+        module: of the algorithm.
+        env_type: names the function; where there is none, it is ``atari`` for images,
+            and ``other`` for vectors.
+        network: that suits its images; None if it has none.
+        env_id: of an environment whose own settings, in the dict ``TASKS``, come on top
+            of those for its kind.
+
+    Raises:
+        UserTypeError: for a function as a default, as a run stores arguments as text.
     """
-    name = f"{module.rpartition('.')[0]}.defaults"
-    if importlib.util.find_spec(name) is None:
+    package, _, name = module.rpartition(".")
+    if package.rpartition(".")[2] != name:  # a learn() outside an algorithm's folder
+        return {}
+    folder = import_module(package).__path__
+    if "defaults" not in {found.name for found in pkgutil.iter_modules(folder)}:
         learn = import_learn(module)
         base = learn.preset_of
         if base is None or base.declared.keys() != learn.declared.keys():
             return {}
-        defaults = find_defaults(base.__module__, env_type)
+        defaults = find_defaults(base.__module__, env_type, network, env_id)
         return {k: v for k, v in defaults.items() if k not in learn.settings}
-    return getattr(import_module(name), env_type, dict)()
+    functions = import_module(f"{package}.defaults")
+    if hasattr(functions, env_type):
+        tasks = getattr(functions, "TASKS", {})
+        defaults = getattr(functions, env_type)() | tasks.get(env_id, {})
+    else:
+        defaults = getattr(functions, "atari" if network else "other", dict)()
+        if network == "multi":  # in place of one for images alone
+            defaults.pop("network", None)
+    for name, value in defaults.items():
+        if callable(value):
+            raise UserTypeError(f"{module}: defaults.py sets {name!r} to a function")
+    return defaults
 
 
 def import_learn(module):
     """Returns the algorithm's ``learn``; imports Keras."""
-    import_quietly("baselines.common.backend")
     learn = getattr(import_module(module), "learn", None)
     if not hasattr(learn, "declared"):
         raise UserTypeError(

@@ -10,6 +10,7 @@ import importlib
 import inspect
 from typing import NamedTuple
 
+from baselines.common.arguments.declaration import declared_arguments
 from baselines.common.base.errors import UserTypeError, UserValueError, suggest
 from baselines.common.base.lazy import import_module
 
@@ -22,23 +23,40 @@ class Part(NamedTuple):
         module: the module whose functions can be given by name alone.
         attributes: attributes that the result must have; "or" separates alternatives.
         positional: names of what the function is given by position.
-        when_loaded: the function used where a model is only loaded, by name; None if
-            models are made of the part, and so of its arguments.
+        by_algorithm: names of arguments that the algorithm gives, not the user.
+        without: values that name no function: the algorithm knows what they stand for.
+        prefix: of the names of the function's arguments, as arguments of ``learn()``.
+        in_model: whether models are made of the part, and so of its arguments.
+        when_loaded: the value used where a model is only loaded, if it is not in it.
     """
 
     kind: str
     module: str
     attributes: tuple = ()
     positional: tuple = ()
+    by_algorithm: tuple = ()
+    without: tuple = ()
+    prefix: str = ""
+    in_model: bool = True
     when_loaded: str | None = None
 
     def known(self) -> dict:
-        """Returns the functions that the module defines, by name."""
+        """Returns the public functions that the module defines, by name."""
         module = importlib.import_module(self.module)
         return {
             name: value
             for name, value in vars(module).items()
-            if inspect.isfunction(value) and value.__module__ == self.module
+            if inspect.isfunction(value)
+            and value.__module__ == self.module
+            and not name.startswith("_")
+        }
+
+    def arguments(self, function) -> dict:
+        """Returns what ``learn()`` takes for a function of this part, by name."""
+        return {
+            self.prefix + name: argument
+            for name, argument in declared_arguments(function).items()
+            if name not in self.by_algorithm
         }
 
     def find(self, value):
@@ -59,9 +77,10 @@ class Part(NamedTuple):
         module, colon, name = value.rpartition(":")
         functions = vars(import_module(module)) if colon else self.known()
         if name not in functions:
+            known = [*filter(None, self.without), *self.known()]
             raise UserValueError(
-                f"unknown {self.kind} {value!r}{suggest(name, functions)} (known: "
-                f"{', '.join(self.known())}; one of your own: module:function)"
+                f"unknown {self.kind} {value!r}{suggest(name, known)} (known: "
+                f"{', '.join(known)}; one of your own: module:function)"
             )
         return functions[name]
 
@@ -88,25 +107,27 @@ def changed_parts(learn, stored) -> list:
 class Builder:
     """A ``Part`` with its arguments: each call builds a new one.
 
-    Arguments of the call itself go to the function's positional-only parameters.
+    Arguments of the call itself go to the function, too.
 
     Args:
         part: the Part.
         value: name or function, as given to ``learn()``.
-        keywords: arguments of the function.
+        keywords: arguments of the function, as ``learn()`` takes them.
     """
 
     def __init__(self, part, value, keywords):
         self.part, self.value = part, value
+        names = {name: name.removeprefix(part.prefix) for name in keywords}
+        keywords = {names[name]: value for name, value in keywords.items()}
         self.build = functools.partial(part.find(value), **keywords)
         self.context = contextlib.nullcontext  # entered while building
 
     def __repr__(self):
         return repr(self.value)
 
-    def __call__(self, *positional):
+    def __call__(self, *positional, **keywords):
         with self.context():
-            built = self.build(*positional)
+            built = self.build(*positional, **keywords)
         for names in self.part.missing(built):
             raise UserTypeError(
                 f"the {self.part.kind} {self} has to return an object with {names}, "

@@ -1,10 +1,6 @@
-"""Schedules: numbers that change with the fraction of training done, 0 to 1.
-
-The classes at the end are those of OpenAI Baselines, whose values depend on the step.
-"""
+"""Schedules: numbers that change with the fraction of training done, 0 to 1."""
 
 import inspect
-import itertools
 import math
 from collections.abc import Callable
 
@@ -140,68 +136,3 @@ def check_lrschedule(lr, lrschedule, *defaults) -> None:
 def has_schedule(value) -> bool:
     """Whether a value for ``make_schedule`` is more than a number."""
     return callable(value) or ":" in str(value)
-
-
-class ConstantSchedule:
-    """The same value at every step."""
-
-    def __init__(self, value):
-        self.constant = value
-
-    def value(self, t):
-        """Returns the value at step ``t``."""
-        return self.constant
-
-
-class LinearSchedule:
-    """From ``initial_p`` to ``final_p`` over ``schedule_timesteps``, then constant."""
-
-    def __init__(self, schedule_timesteps, final_p, initial_p=1.0):
-        self.schedule_timesteps = schedule_timesteps
-        self.final_p = final_p
-        self.initial_p = initial_p
-
-    def value(self, t):
-        """Returns the value at step ``t``."""
-        fraction = min(t / self.schedule_timesteps, 1.0)
-        return linear_interpolation(self.initial_p, self.final_p, fraction)
-
-
-def linear_interpolation(left, right, fraction):
-    return left + fraction * (right - left)
-
-
-class PiecewiseSchedule:
-    """Values interpolated between points.
-
-    Args:
-        endpoints: (step, value) pairs, with rising steps.
-        interpolation: function of the value before, the value after, and the fraction
-            of the way between them.
-        outside_value: value before the first point and from the last on, or None.
-
-    Raises:
-        UserValueError: if steps do not rise; from ``value``, if a step has no value.
-    """
-
-    def __init__(
-        self, endpoints, interpolation=linear_interpolation, outside_value=None
-    ):
-        self.endpoints = list(endpoints)
-        steps = [step for step, _ in self.endpoints]
-        if steps != sorted(steps):
-            raise UserValueError(f"steps of endpoints have to rise, received {steps}")
-        self.interpolation = interpolation
-        self.outside_value = outside_value
-
-    def value(self, t):
-        """Returns the value at step ``t``."""
-        for (start, left), (end, right) in itertools.pairwise(self.endpoints):
-            if start <= t < end:
-                return self.interpolation(left, right, (t - start) / (end - start))
-        if self.outside_value is None:
-            raise UserValueError(
-                f"there is no value at step {t}, outside of {self.endpoints}; give an "
-                "outside_value"
-            )
-        return self.outside_value

@@ -98,11 +98,22 @@ Values = Annotated[
     "name of a function in common/networks/values.py, such as scalar or categorical, "
     "module:function, or in Python a function; its arguments can be given as well",
 ]
+Critic = Annotated[
+    str | Callable,
+    Part(
+        "critic",
+        "baselines.common.networks.critics",
+        ("num_critics", "size", "value", "targets", "losses", "joint"),
+    ),
+    "kind of critics: name of a function in common/networks/critics.py, "
+    "module:function, or in Python a function; its arguments can be given as well",
+]
 REWARD = Part(
     "reward",
     "baselines.common.data.rewards",
     ("begin", "__call__", "get_state or variables"),
     positional=("run", "policy"),
+    in_model=False,
     when_loaded="environment",
 )
 Reward = Annotated[
@@ -134,10 +145,70 @@ VariableGradientNorm = Annotated[
     Positive | None,
     "maximum norm of each variable's gradient; None for no limit",
 ]
-AdamEpsilon = Annotated[Positive, "epsilon of Adam, added to the denominator"]
+ExplorationFraction = Annotated[
+    Fraction,
+    "share of the run in which the probability of a random action falls from 1",
+]
+FinalEpsilon = Annotated[
+    Probability, "last probability of a random action, which the returned model keeps"
+]
+Hiddens = Annotated[
+    list[Units],
+    "units of each layer between network and action values, in both streams if dueling",
+]
+AdamEpsilon = Annotated[
+    Positive, NeedsNo("optimizer"), "epsilon of Adam, added to the denominator"
+]
 ValueNetwork = Annotated[
-    Literal["shared", "copy"],
-    "whether the value function shares the policy's network or has its own copy",
+    str | Callable,
+    NETWORK._replace(without=("shared", "copy"), prefix="value_"),
+    "network of the value function: shared with the policy, a copy of its own, or "
+    "another one, as for network, whose arguments begin with value_",
+]
+Distribution = Annotated[
+    str | Callable | None,
+    Part(
+        "distribution",
+        "baselines.common.networks.distribution_parts",
+        ("head", "noise", "sample", "mode", "neglogp", "entropy"),
+        by_algorithm=("space",),
+    ),
+    "distribution of actions: name of a function in "
+    "common/networks/distribution_parts.py, module:function, or in Python a function; "
+    "None for the one that suits the action space",
+]
+Optimizer = Annotated[
+    str | Callable | None,
+    Part(
+        "optimizer",
+        "baselines.common.updates.optimizers",
+        ("apply",),
+        by_algorithm=("learning_rate", "clipnorm", "global_clipnorm"),
+        in_model=False,
+    ),
+    "name of a function in common/updates/optimizers.py, module:function, or in Python "
+    "a function that returns a Keras optimizer; None for the algorithm's own",
+]
+Memory = Annotated[
+    str | Callable | None,
+    Part(
+        "replay memory",
+        "baselines.common.data.replay_buffer",
+        ("add", "sample", "update_priorities", "get_state"),
+        by_algorithm=(
+            "observation_space",
+            "action_space",
+            "size",
+            "num_envs",
+            "n_step",
+            "gamma",
+            "frame_stack",
+            "seed",
+        ),
+        in_model=False,
+    ),
+    "replay memory of your own, module:function, or in Python a function or class, "
+    "called as data/replay_buffer.py is; None for the one that other arguments choose",
 ]
 NormalizeObservations = Annotated[
     bool,
@@ -217,6 +288,19 @@ class SharedArguments(TypedDict, total=False):
         "always float32",
         Default("float32"),
     ]
+    normalize_rewards: Annotated[
+        bool,
+        "whether to divide rewards by the running standard deviation of discounted "
+        "returns, unless a wrapper does so already",
+        Default(False),
+    ]
+    defaults: Annotated[
+        bool,
+        MayChange,
+        "whether the algorithm's defaults.py for this kind of environment overrides "
+        "the defaults below",
+        Default(True),
+    ]
     load_path: Annotated[
         Path | None,
         MayChange,
@@ -249,20 +333,41 @@ SHARED_ARGUMENTS = {
 
 
 class PartArguments(TypedDict, total=False):
-    """Arguments of the functions in ``networks.py`` and ``values.py``."""
+    """Arguments of the functions that parts can be, by name."""
 
     num_layers: int
     num_hidden: int
     activation: str
     layer_norm: bool
+    batch_renorm: bool
     width: float
     dense_layer: bool
     convs: Sequence[Sequence[int]]
     depths: Sequence[int]
     nlstm: int
+    image_network: str
+    value_num_layers: int
+    value_num_hidden: int
+    value_activation: str
+    value_layer_norm: bool
+    value_batch_renorm: bool
+    value_width: float
+    value_dense_layer: bool
+    value_convs: Sequence[Sequence[int]]
+    value_depths: Sequence[int]
+    value_nlstm: int
+    value_image_network: str
     atoms: int
     v_min: float
     v_max: float
+    num_quantiles: int
+    num_critics: int
+    dropped_quantiles: int
+    state_dependent: bool
+    beta_1: float
+    weight_decay: float
+    rho: float
+    momentum: float
 
 
 class Others(SharedArguments, PartArguments, total=False):
@@ -288,7 +393,10 @@ LearningStarts = Annotated[CountOrZero, "agent steps before the first optimiser 
 RandomSteps = Annotated[
     CountOrZero, "agent steps with random actions, before the first optimiser step"
 ]
-TrainFreq = Annotated[Count, "agent steps, over all environments, per optimiser step"]
+TrainFreq = Annotated[
+    Count, "agent steps, over all environments, from one training to the next"
+]
+GradientSteps = Annotated[Count, "optimiser steps of each training"]
 TargetRate = Annotated[
     Fraction,
     "tau of Polyak averaging: target = (1 - tau) target + tau trained, per step",

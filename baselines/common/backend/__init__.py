@@ -10,9 +10,11 @@ framework, all with these functions:
     value_and_grad(loss_fn, variables)  -> ((loss, metrics), gradients)
     unknown_reads(fn, variables)        -> (result, names of other weights read)
     watched_gradients(fn)               gradients w.r.t. intermediate tensors
+    argmax(tensor)                      index of the largest of the last axis
     adam_step(variable, ...)            a step of Adam on one variable, in place
     rmsprop_step(variable, ...)         the same for RMSProp
     extract_patches(x, size, ...)       the windows that a convolution sees
+    floats_of_bytes(tensor)             float32 [...] of their bytes [..., 4]
     norm(tensor)                        Euclidean norm of all numbers
     to_device(array)                    a copy of a NumPy array on the device
     gpu_has_bfloat16()                  whether the GPU has it; None without a GPU
@@ -42,8 +44,10 @@ if keras.backend.backend() != "tensorflow":
 
 from baselines.common.backend.tensorflow import (
     adam_step,
+    argmax,
     compile,
     extract_patches,
+    floats_of_bytes,
     gpu_has_bfloat16,
     norm,
     rmsprop_step,
@@ -58,8 +62,10 @@ from baselines.common.backend.tensorflow import (
 
 __all__ = [
     "adam_step",
+    "argmax",
     "compile",
     "extract_patches",
+    "floats_of_bytes",
     "gpu_has_bfloat16",
     "norm",
     "rmsprop_step",

@@ -112,19 +112,23 @@ def fill(structure, tensors):
     return next(tensors)
 
 
-def scan(fn, variables):
+def scan(fn, variables, until=None):
     """Returns one compiled call that applies ``fn`` to one slice after another.
 
     Args:
         fn: a function of a slice and of other arguments that returns arrays, or nested
             tuples and dicts of them.
         variables: not needed here; TensorFlow finds them itself.
+        until: function of a result that says whether the other slices are left out;
+            None for never.
 
     Returns:
         A function of an array [K, ...] (or a nest of them) and of the other arguments.
         It calls ``fn`` with each of the K slices in turn, and with the other arguments
-        every time. It returns the stacked results: arrays with a first axis K.
+        every time. It returns the stacked results: arrays with a first axis K; and, if
+        ``until`` is given, which of them were made, [K] bool.
     """
+    ended = None if until is None else tf.Variable(False)
 
     def scanned(xs, *args):
         first = keras.tree.map_structure(lambda x: x[0], xs)
@@ -132,13 +136,27 @@ def scan(fn, variables):
             lambda x: tf.TensorSpec(x.shape, x.dtype),
             tf.function(fn).get_concrete_function(first, *args).structured_outputs,
         )
+
+        def unless_ended(x):
+            def make():
+                result = fn(x, *args)
+                ended.assign(until(result))
+                return result
+
+            def leave_out():
+                return keras.tree.map_structure(
+                    lambda s: tf.zeros(s.shape, s.dtype), signature
+                )
+
+            due = tf.logical_not(ended)
+            return tf.cond(due, make, leave_out), due
+
+        each, outputs = lambda x: fn(x, *args), signature
+        if until is not None:
+            ended.assign(False)
+            each, outputs = unless_ended, (signature, tf.TensorSpec((), tf.bool))
         # One at a time, because each reads the variables that the one before wrote.
-        return tf.map_fn(
-            lambda x: fn(x, *args),
-            xs,
-            parallel_iterations=1,
-            fn_output_signature=signature,
-        )
+        return tf.map_fn(each, xs, parallel_iterations=1, fn_output_signature=outputs)
 
     return compile(scanned, variables)
 
@@ -304,6 +322,19 @@ def extract_patches(x, size, strides, padding):
 def norm(tensor):
     """Returns the Euclidean norm of all numbers of a tensor, in one pass."""
     return tf.sqrt(2.0 * tf.nn.l2_loss(tensor))
+
+
+def argmax(tensor):
+    """Returns the index of the largest number of the last axis.
+
+    Keras' own distinguishes -0 from 0, by operations that ONNX and TFLite lack.
+    """
+    return tf.argmax(tensor, axis=-1, output_type=tf.int32)
+
+
+def floats_of_bytes(tensor):
+    """Returns float32 [...] of their bytes [..., 4]."""
+    return tf.bitcast(tensor, tf.float32)
 
 
 def to_device(array):

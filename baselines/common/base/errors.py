@@ -67,6 +67,10 @@ class WorkerDied(WorkerError, UserError):
 
 F = TypeVar("F", bound=Callable)
 
+OUTPUTS = (
+    "before learn(), logger.configure(FOLDER, ['stdout', 'csv', 'tensorboard']) says "
+    "where logs go; for a command, --log_path and $OPENAI_LOG_FORMAT"
+)
 # Names in Stable-Baselines3, OpenAI Baselines and other libraries: our name for it, or
 # what there is instead.
 OUR_NAMES = {
@@ -74,24 +78,30 @@ OUR_NAMES = {
     "CnnPolicy": "cnn",
     "MlpLstmPolicy": "lstm",
     "MlpPolicy": "mlp",
+    "action_noise": "noise_type",
     "algo": "alg",
     "batch_size": "nminibatches (ppo2) or optim_batchsize (ppo1) divides an update",
     "device": "the environment variable CUDA_VISIBLE_DEVICES chooses a GPU",
     "clip_range": "cliprange",
     "env_id": "env",
+    "exploration_initial_eps": "the probability of a random action begins at 1",
     "gae_lambda": "lam",
-    "gradient_steps": "train_freq agent steps have one optimiser step",
-    "logdir": "logger.configure(FOLDER, FORMATS) before learn() says where logs go",
+    "gradient_steps": "nb_train_steps",
+    "logdir": OUTPUTS,
     "learning_rate": "lr",
     "n_envs": "num_env",
     "n_epochs": "noptepochs",
     "n_steps": "nsteps",
     "net_arch": "num_layers and num_hidden are arguments of learn()",
+    "optimizer_class": "optimizer",
     "policy": "network",
-    "policy_kwargs": "the network's arguments are arguments of learn()",
+    "policy_kwargs": "the network's arguments, such as num_hidden and activation, are "
+    "arguments of learn()",
+    "progress_bar": "a terminal shows the progress",
+    "replay_buffer_class": "memory",
     "target_update_interval": "target_network_update_freq",
-    "tensorboard_log": "logger.configure(FOLDER, FORMATS) before learn() has formats",
-    "verbose": "logger.configure(FOLDER, FORMATS) before learn() has formats",
+    "tensorboard_log": OUTPUTS,
+    "verbose": OUTPUTS,
 }
 
 

@@ -7,7 +7,6 @@ import tempfile
 
 from baselines.common.base.errors import (
     MissingDependency,
-    UserError,
     UserValueError,
     install_command,
 )
@@ -29,26 +28,6 @@ def exports(package, **modules):
     return __getattr__, lambda: [*sys.modules[package].__dict__, *modules]
 
 
-def learn_of(package, *others):
-    """Returns ``__getattr__`` and ``__dir__`` for an algorithm's folder.
-
-    It exports ``learn``, and imports Keras only when one of its names is used.
-
-    Args:
-        package: its ``__name__``.
-        others: other names of the same module to export.
-    """
-    names = dict.fromkeys(("learn", *others), package.rpartition(".")[2])
-    get, list_names = exports(package, **names)
-
-    def __getattr__(name):
-        if name in names:
-            import_quietly("baselines.common.backend")
-        return get(name)
-
-    return __getattr__, list_names
-
-
 def import_module(name):
     """Returns a module that a user named.
 
@@ -66,26 +45,31 @@ def import_module(name):
         raise
 
 
-def import_quietly(module):
-    """Imports a module; what it writes to stderr is shown only if it fails.
+class QuietTensorFlow:
+    """Finder of modules that imports TensorFlow before Keras does, without its noise.
 
-    No setting silences all of TensorFlow's messages about the processor.
+    No setting silences all that it says about the processor. If the import fails, what
+    it wrote is shown.
     """
-    sys.stderr.flush()
-    stderr = os.dup(2)
-    with tempfile.TemporaryFile() as notes:
-        os.dup2(notes.fileno(), 2)
-        try:
-            importlib.import_module(module)
-        except UserError:
-            raise
-        except Exception:
-            notes.seek(0)
-            os.write(stderr, notes.read())
-            raise
-        finally:
-            os.dup2(stderr, 2)
-            os.close(stderr)
+
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        if name != "keras":
+            return
+        sys.meta_path.remove(cls)
+        sys.stderr.flush()
+        stderr = os.dup(2)
+        with tempfile.TemporaryFile() as notes:
+            os.dup2(notes.fileno(), 2)
+            try:
+                importlib.import_module("tensorflow")
+            except Exception:
+                notes.seek(0)
+                os.write(stderr, notes.read())
+                raise
+            finally:
+                os.dup2(stderr, 2)
+                os.close(stderr)
 
 
 def import_extra(name, extra="plot"):

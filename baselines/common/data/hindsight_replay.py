@@ -71,11 +71,15 @@ class HindsightReplayBuffer(ReplayBuffer):
 
     def _check_rewards(self, rewards):
         desired = self.frames[0][:, self.goals.desired]
-        expected = self.goals.compute_reward(self.achieved[0], desired)
-        if not np.allclose(rewards, expected, rtol=1e-4, atol=1e-5):
+        # Copies, as a function that mistakes components for goals would otherwise do
+        # with as many goals as each has components.
+        copies = desired.shape[-1] + 1
+        goals = (np.repeat(x, copies, axis=0) for x in (self.achieved[0], desired))
+        expected = self.goals.compute_reward(*goals)
+        if not np.allclose(np.repeat(rewards, copies), expected, rtol=1e-4, atol=1e-5):
             raise UserValueError(
                 "replay_k needs rewards that compute_reward returns as well: the first "
-                f"steps gave {rewards[:3]}, compute_reward {expected[:3]}"
+                f"steps gave {rewards[:3]}, compute_reward {expected[::copies][:3]}"
             )
 
     def _transitions(self, indices, weights):

@@ -1,5 +1,6 @@
 """Makes the replay memory of a run."""
 
+from collections.abc import Callable
 from typing import Any
 
 from baselines.common.base.errors import UserValueError
@@ -7,9 +8,8 @@ from baselines.common.data.hindsight_replay import HindsightReplayBuffer
 from baselines.common.data.prioritized_replay import PrioritizedReplayBuffer
 from baselines.common.data.replay_buffer import ReplayBuffer
 from baselines.common.envs.goals import find_goals
-from baselines.common.vec_env.vec_env import venvs_of
 from baselines.common.vec_env.vec_frame_stack import count_stacked
-from baselines.common.vec_env.vec_normalize import VecNormalize
+from baselines.common.vec_env.vec_normalize import normalizes
 
 
 def make_memory(
@@ -17,7 +17,7 @@ def make_memory(
     size: int,
     prioritized: bool = False,
     replay_k: int = 0,
-    kind: Any = ReplayBuffer,
+    build: Callable | None = None,
     **settings,
 ) -> Any:
     """Returns a replay memory for the steps of a run.
@@ -31,7 +31,7 @@ def make_memory(
         prioritized: whether it is a ``PrioritizedReplayBuffer``, in which β rises until
             the run ends unless ``settings`` has ``beta_iters``.
         replay_k: of a ``HindsightReplayBuffer``; 0 to leave goals unchanged.
-        kind: class of the memory, if it is neither of these.
+        build: function or class that returns the memory, in place of all of these.
         settings: other arguments of the memory.
 
     Raises:
@@ -42,17 +42,22 @@ def make_memory(
     env = run.env
     if not run.total_timesteps:
         size, replay_k = 1, 0
-    elif scales_rewards(env):
+    elif normalizes(env, "rewards"):
         raise UserValueError(
             "a replay memory needs rewards in the same unit all the time, but "
-            "normalize_rewards (VecNormalize) divides them by a running standard "
-            "deviation; leave it out, or use reward_scale"
+            "a wrapper (normalize_rewards, VecNormalize, NormalizeReward) divides them "
+            "by a running standard deviation; leave it out, or use reward_scale"
         )
     if prioritized and replay_k:
         raise UserValueError(
             "prioritized_replay and replay_k cannot be combined, as a TD error is for "
             f"one goal and not for others; received replay_k={replay_k}"
         )
+    if build is not None and (prioritized or replay_k):
+        raise UserValueError(
+            "a memory of your own takes the place of prioritized_replay and replay_k"
+        )
+    kind = build or ReplayBuffer
     if prioritized:
         kind = PrioritizedReplayBuffer
         settings = {"beta_iters": run.total_timesteps} | settings
@@ -67,15 +72,4 @@ def make_memory(
         frame_stack=count_stacked(env),
         seed=[run.seed, 1],  # not the stream that acting draws from
         **settings,
-    )
-
-
-def scales_rewards(venv) -> bool:
-    """Whether a VecNormalize that is not frozen divides rewards.
-
-    A memory would keep each reward as it was divided when it was collected, so that
-    old ones and new ones would be in different units.
-    """
-    return any(
-        isinstance(x, VecNormalize) and x.ret_rms and x.training for x in venvs_of(venv)
     )

@@ -94,9 +94,10 @@ class ReplayBuffer:
         return max(0, self.count - self.num_rows + self.frame_stack)
 
     def start(self, obs) -> None:
-        """Stores the observations [N, *observation shape] of the first reset."""
-        self.frames[0] = self._newest(obs)
-        self.starts[0] = True
+        """Stores the observations [N, *observation shape] of a reset."""
+        row = self.count % self.num_rows
+        self.frames[row] = self._newest(obs)
+        self.starts[row] = True
 
     def add(self, actions, rewards, dones, obs, last_obs, truncated) -> None:
         """Stores one step of every environment.
@@ -132,10 +133,14 @@ class ReplayBuffer:
     def sample(self, num_batches, batch_size) -> Transitions:
         """Samples batches; ``start`` and ``add`` have to be called first."""
         shape = num_batches, batch_size
-        rows = self.rng.integers(self.first_row, self.count, shape)
+        rows = self.draw_rows(shape)
         envs = self.rng.integers(self.num_envs, size=shape)
         indices = rows % self.num_rows * self.num_envs + envs
         return self._transitions(indices, np.ones(shape, np.float32))
+
+    def draw_rows(self, shape) -> np.ndarray:
+        """Returns rows [K, B] to sample, from ``first_row`` to ``count`` - 1."""
+        return self.rng.integers(self.first_row, self.count, shape)
 
     def update_priorities(self, indices, priorities) -> None:
         """Does nothing: all transitions are equally likely."""

@@ -9,6 +9,7 @@ from baselines.common import backend
 from baselines.common.base.machine import array_bytes, check_memory
 from baselines.common.base.timing import timed
 from baselines.common.data.episodes import results_of
+from baselines.common.envs.spaces import clip_actions
 
 STEP_BYTES = 5000  # per step of a rollout, for the objects that its arrays are
 
@@ -118,7 +119,8 @@ class Runner:
                     obs, S=self.states, M=masks
                 )
             with timed("environments"):
-                next_obs, rewards, self.dones, infos = self.env.step(actions)
+                taken = clip_actions(actions, self.env.action_space)
+                next_obs, rewards, self.dones, infos = self.env.step(taken)
             self.obs = backend.to_device(next_obs)
             steps.append((obs, actions, rewards, self.dones, values, neglogps, masks))
             episodes += results_of(infos)

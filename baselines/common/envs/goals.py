@@ -8,6 +8,7 @@ import numpy as np
 
 from baselines.bench.monitor import Monitor
 from baselines.common.base.errors import UserTypeError, UserValueError
+from baselines.common.envs.nests import FlatBox
 from baselines.common.vec_env.vec_env import venvs_of
 from baselines.common.vec_env.vec_normalize import VecNormalize
 
@@ -77,9 +78,15 @@ def find_goals(venv) -> Goals:
         rewards = env.compute_reward(achieved, desired, {})
         for change in reward_functions:
             rewards = change(rewards)
-        return np.asarray(rewards, np.float32).reshape(len(desired))
+        rewards = np.asarray(rewards, np.float32)
+        if rewards.size != len(desired):
+            raise UserValueError(
+                f"compute_reward({len(desired)} goals, ...) returned rewards of shape "
+                f"{rewards.shape}: replay_k needs one reward for each goal [B, ...]"
+            )
+        return rewards.reshape(len(desired))
 
-    return Goals(*(find_part(space, key) for key in KEYS), compute_reward)
+    return Goals(*map(FlatBox(space).parts.get, KEYS), compute_reward)
 
 
 def has_goals(space, venv) -> bool:
@@ -89,11 +96,3 @@ def has_goals(space, venv) -> bool:
         and space.keys() >= {*KEYS}
         and gym.spaces.flatten_space(space) == venv.observation_space
     )
-
-
-def find_part(space, key) -> slice:
-    """Returns where one part of a Dict space is in its flattened observations."""
-    sizes = {name: gym.spaces.flatdim(part) for name, part in space.items()}
-    names = list(sizes)
-    start = sum(sizes[name] for name in names[: names.index(key)])
-    return slice(start, start + sizes[key])

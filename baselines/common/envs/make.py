@@ -23,6 +23,7 @@ from baselines.common.base.errors import (
     with_hints,
 )
 from baselines.common.envs.checked import CheckedEnv
+from baselines.common.envs.nests import flatten_env
 from baselines.common.envs.recorder import Recorder, has_wrapper
 from baselines.common.envs.registry import (
     GAMES,
@@ -32,7 +33,6 @@ from baselines.common.envs.registry import (
     quiet_emulator,
     quiet_mujoco,
 )
-from baselines.common.envs.spaces import ClipActions, flatten_observations
 from baselines.common.saving.video import TerminalFrame
 from baselines.common.vec_env import (
     DummyVecEnv,
@@ -40,7 +40,6 @@ from baselines.common.vec_env import (
     VecEnv,
     VecFrameStack,
     VecMonitor,
-    VecNormalize,
 )
 from baselines.common.vec_env.gymnasium_vec_env import GymnasiumVecEnv
 from baselines.common.vec_env.subproc_vec_env import WORKER_TIMEOUT
@@ -99,15 +98,13 @@ def make_env(
             prepare_drawing()
         env = make_base_env(spec, env_type, gamestate, env_kwargs)
         # Flattened below the Recorder, as checkpoints need arrays.
-        env = CheckedEnv(flatten_observations(env))
+        env = CheckedEnv(flatten_env(env))
         env.reset(seed=seed)
         if drawn:
             env.render()  # Only this shows whether a package for it is missing.
     env.action_space.seed(seed)
     env = Recorder(env)
     env = Monitor(env, monitor_file, allow_early_resets=True)
-    if isinstance(env.action_space, gym.spaces.Box):
-        env = ClipActions(env)
     # Only here, because OpenCV is only for games.
     if env_type == "atari":
         from baselines.common.envs.atari_wrappers import wrap_deepmind
@@ -275,21 +272,16 @@ def rendered(num_env, mode, env_type, env_kwargs=MappingProxyType({})) -> dict:
     return dict(env_kwargs=kwargs, num_workers=min(num_env, most))
 
 
-def build_env(spec, env_type, normalize_rewards=False, **arguments) -> VecEnv:
+def build_env(spec, env_type, **arguments) -> VecEnv:
     """Returns the environments of a run, in the VecEnv wrappers of their type.
 
     Args:
         spec, env_type: as in ``make_env``.
-        normalize_rewards: whether to divide rewards by the running standard deviation
-            of discounted returns.
         arguments: further arguments of ``make_vec_env``.
     """
     env = make_vec_env(spec, env_type, **arguments)
     if env_type in FRAME_STACK:
         env = VecFrameStack(env, FRAME_STACK[env_type])
-    if normalize_rewards:
-        # With gamma 0.99, whatever the algorithm's is, as in OpenAI Baselines.
-        env = VecNormalize(env, ob=False)
     return env
 
 
@@ -308,7 +300,7 @@ def as_vec_env(env: Any, seed: int | None = None) -> VecEnv:
     if isinstance(env, gym.vector.VectorEnv):
         return VecMonitor(GymnasiumVecEnv(env, seed))
     if isinstance(env, gym.Env):
-        env = flatten_observations(env)
+        env = flatten_env(env)
         env = env if has_wrapper(env, CheckedEnv) else CheckedEnv(env)
         with Monitor.without_files():  # They begin when the run does.
             env.reset(seed=seed)

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from baselines.common import backend
 from baselines.common.envs.spaces import check_observations, clip_actions
+from baselines.common.networks.critics import Minimum
 from baselines.common.networks.layers import dense
 from baselines.common.networks.model import Model, State, build_network
 from baselines.common.networks.normalizer import Normalizer, make_normalizer
@@ -25,32 +26,36 @@ class Critic(keras.layers.Layer):
 
     Args:
         network: function that builds the network, or its name.
+        size: how many outputs it has.
     """
 
-    def __init__(self, network):
+    def __init__(self, network, size):
         super().__init__()
         self.network = build_network(network)
         self.joined = dense(256, "relu")
-        self.value = dense(1, gain=1.0)
+        self.value = dense(size, gain=1.0)
 
     def build(self, obs_shape, actions_shape):
-        self.joins_features = len(obs_shape) > 2
+        self.joins_features = isinstance(obs_shape, dict) or len(obs_shape) > 2
 
-    def call(self, obs, actions):
-        """Returns values [B].
+    def call(self, obs, actions, training=False):
+        """Returns outputs [B, size].
 
         Args:
-            obs: [B, ...], as returned by ``ActorCritic.inputs``.
+            obs: [B, ...], or a dict of parts, as ``Model.inputs`` returns them.
             actions: [B, *action shape]
         """
         actions = ops.reshape(actions, (-1, np.prod(actions.shape[1:], dtype=int)))
         if self.joins_features:
-            joined = ops.concatenate([self.network(obs), actions], axis=-1)
+            joined = ops.concatenate(
+                [self.network(obs, training=training), actions], axis=-1
+            )
             features = self.joined(joined)
         else:
             obs = ops.reshape(obs, (-1, np.prod(obs.shape[1:], dtype=int)))
-            features = self.network(ops.concatenate([obs, actions], axis=-1))
-        return self.value(features)[:, 0]
+            both = ops.concatenate([obs, actions], axis=-1)
+            features = self.network(both, training=training)
+        return self.value(features)
 
     def weight_decay(self):
         """Returns half the sum of squared weights, except biases and the last layer's.
@@ -76,7 +81,7 @@ class ActorCritic(Model):
         action_space: a Box.
         network: function that builds each network, or its name.
         distribution: of actions, such as ``SquashedGaussian`` or ``Deterministic``.
-        num_critics: number of critics.
+        critic: the kind of critics, an object as in ``critics.py``.
         normalize_observations: whether to subtract the running mean of float
             observations and divide by their running standard deviation (``observe``).
         normalize_returns: whether the critics' outputs are values minus the running
@@ -99,7 +104,7 @@ class ActorCritic(Model):
         network: Any,
         distribution: Any,
         *,
-        num_critics: int = 2,
+        critic: Any = Minimum(),  # noqa: B008, as it has no state
         normalize_observations: bool = False,
         normalize_returns: bool = False,
         seed: int | None = None,
@@ -114,21 +119,26 @@ class ActorCritic(Model):
             self.parts["returns"].build((None,))
         self.parts["network"] = build_network(network, recurrent=False)
         self.parts["pi"] = distribution.head()
-        self.critics = [Critic(network) for _ in range(num_critics)]
+        self.kind = critic
+        self.critics = [Critic(network, critic.size) for _ in range(critic.num_critics)]
         self.parts |= {f"critic_{i}": critic for i, critic in enumerate(self.critics)}
         self.make_variables(network, self._build)
         variables = self.variables
         self._act = backend.compile(self._choose, variables)
         self._value = backend.compile(
-            lambda obs, actions: ops.min(self.values(obs, actions), axis=0), variables
+            lambda obs, actions: critic.value(self.outputs(obs, actions)), variables
         )
 
     def _build(self, obs):
-        self.values(obs, self._choose(obs, None))
+        self.outputs(obs, self._choose(obs, None))
 
     def _choose(self, obs, noise):
         params, pi = self.policy(obs), self.distribution
         return pi.mode(params) if noise is None else pi.sample(params, noise)
+
+    def best(self, obs: Any, states: Any, masks: Any) -> tuple:
+        """Returns the most likely actions as a tensor, and None."""
+        return self._choose(obs, None), None
 
     @property
     def policy_variables(self) -> list:
@@ -141,30 +151,38 @@ class ActorCritic(Model):
         """The trained variables of the critics."""
         return [v for critic in self.critics for v in critic.trainable_variables]
 
-    def inputs(self, obs):
-        """Returns raw observations as networks take them: scaled, maybe normalised."""
-        obs = self.scale(obs)
-        return self.parts["normalizer"](obs) if "normalizer" in self.parts else obs
-
-    def policy(self, obs: Any) -> Any:
+    def policy(self, obs: Any, training: bool = False) -> Any:
         """Returns parameters [B, P] of π(·|s) for raw observations."""
-        return self.parts["pi"](self.features(self.inputs(obs)))
+        return self.parts["pi"](self.features(self.inputs(obs), training=training))
 
-    def values(self, obs: Any, actions: Any, num_critics: int | None = None) -> list:
-        """Returns the critics' values for raw observations, [critics, B].
+    def outputs(
+        self,
+        obs: Any,
+        actions: Any,
+        num_critics: int | None = None,
+        training: bool = False,
+    ) -> Any:
+        """Returns the critics' outputs for raw observations, [critics, B, size].
 
         Args:
             obs: [B, *observation shape]
             actions: [B, *action shape]
             num_critics: how many of the critics to ask, the first ones; None for all.
+            training: for layers that tell training from acting.
         """
         obs, pi = self.inputs(obs), self.distribution
         actions = (ops.cast(actions, "float32") - pi.middle) / pi.half_width
         critics = self.critics[:num_critics]
-        values = ops.stack([critic(obs, actions) for critic in critics])
+        outputs = ops.stack(
+            [critic(obs, actions, training=training) for critic in critics]
+        )
         if "returns" in self.parts:
-            values = self.parts["returns"].mean + self.deviation_of_returns * values
-        return values
+            outputs = self.parts["returns"].mean + self.deviation_of_returns * outputs
+        return outputs
+
+    def values(self, obs: Any, actions: Any, num_critics: int | None = None) -> Any:
+        """Returns ``outputs`` of critics that have one, [critics, B]."""
+        return self.outputs(obs, actions, num_critics)[..., 0]
 
     @property
     def deviation_of_returns(self):
@@ -213,7 +231,7 @@ class ActorCritic(Model):
             deterministic: whether to take the mode of the distribution.
 
         Returns:
-            actions [N, *action shape] and the lowest of the critics' values [N], as
+            actions [N, *action shape] and their values [N], as
             NumPy arrays, then None twice, for recurrent state and likelihood.
         """
         actions = self.act(obs, deterministic)

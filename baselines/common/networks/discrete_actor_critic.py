@@ -54,11 +54,17 @@ class DiscreteActorCritic(Model):
         shape = self.observation_space.shape
         before = obs.shape[: len(obs.shape) - len(shape)]
         obs = ops.reshape(obs, (-1, *shape))
-        features = self.features(self.scale(obs))
-        logits, action_values = self.parts["pi"](features), self.parts["q"](features)
+        features = self.features(self.inputs(obs))
+        logits = self.masked(self.parts["pi"](features), obs)
+        action_values = self.parts["q"](features)
         return ops.reshape(logits, (*before, -1)), ops.reshape(
             action_values, (*before, -1)
         )
+
+    def best(self, obs: Any, states: Any, masks: Any) -> tuple:
+        """Returns the most likely actions as a tensor, and None."""
+        logits = self.parts["pi"](self.features(self.inputs(obs)))
+        return self.distribution.mode(self.masked(logits, obs)), None
 
     def _sample(self, obs, noise):
         logits, action_values = self(obs)

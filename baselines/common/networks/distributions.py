@@ -15,8 +15,10 @@ import numpy as np
 from gymnasium import spaces
 from keras import ops
 
+from baselines.common import backend
 from baselines.common.base.errors import UserTypeError
-from baselines.common.networks.layers import Constant, dense
+from baselines.common.envs.nests import MixedActions
+from baselines.common.networks.layers import Constant, dense, split_last
 
 HEAD_GAIN = 0.01  # so that the initial distribution hardly depends on the observation
 
@@ -42,7 +44,7 @@ class Categorical:
 
     def mode(self, logits):
         """Returns the most likely actions [B]."""
-        return ops.argmax(logits, axis=-1) + self.start
+        return backend.argmax(logits) + self.start
 
     def neglogp(self, logits, actions):
         """Returns -log p(action), [B]."""
@@ -60,40 +62,83 @@ class Categorical:
         return ops.sum(ops.exp(log_old) * (log_old - log_new), axis=-1)
 
 
-class MultiCategorical(Categorical):
+class Joint:
+    """Actions [B, A] of independent parts, side by side, as of a Tuple or Dict.
+
+    Args:
+        leaves: for each part its space, and its columns in actions, as of
+            ``MixedActions``.
+    """
+
+    def __init__(self, leaves):
+        self.leaves = leaves
+        self.parts = [make_distribution(space) for space, _ in leaves]
+        self.sizes = [part.num_params for part in self.parts]
+        self.num_params = sum(self.sizes)
+        self.noises = [x.noise(np.random.default_rng(0)).size for x in self.parts]
+
+    def head(self):
+        return JointHead([part.head() for part in self.parts])
+
+    def noise(self, rng, *batch):
+        noises = [part.noise(rng, *batch) for part in self.parts]
+        return np.concatenate(noises, axis=-1)
+
+    def sample(self, params, noise):
+        noises = split_last(noise, self.noises)
+        triples = zip(self.parts, self._split(params), noises)
+        return self._join(part.sample(x, noise) for part, x, noise in triples)
+
+    def mode(self, params):
+        pairs = zip(self.parts, self._split(params))
+        return self._join(part.mode(x) for part, x in pairs)
+
+    def neglogp(self, params, actions):
+        triples = zip(self.parts, self._split(params), self.leaves)
+        return sum(
+            part.neglogp(x, self._taken(actions[:, columns], space))
+            for part, x, (space, columns) in triples
+        )
+
+    def entropy(self, params):
+        pairs = zip(self.parts, self._split(params))
+        return sum(part.entropy(x) for part, x in pairs)
+
+    def kl(self, old, new):
+        triples = zip(self.parts, self._split(old), self._split(new))
+        return sum(part.kl(x, y) for part, x, y in triples)
+
+    def _split(self, params):
+        return split_last(params, self.sizes)
+
+    def _taken(self, columns, space):
+        kind = "float32" if isinstance(space, spaces.Box) else "int32"
+        return ops.reshape(ops.cast(columns, kind), (-1, *space.shape))
+
+    def _join(self, actions):
+        actions = [ops.cast(x, "float32") for x in actions]
+        pairs = zip(actions, self.leaves)
+        flat = [ops.reshape(x, (-1, math.prod(space.shape))) for x, (space, _) in pairs]
+        return ops.concatenate(flat, axis=-1)
+
+
+class MultiCategorical(Joint):
     """MultiDiscrete actions [B, k]: independent Categoricals, side by side."""
+
+    head, noise = Categorical.head, Categorical.noise
 
     def __init__(self, space):
         if len(space.nvec.shape) != 1:
             raise UserTypeError(
                 f"a MultiDiscrete action has to be a vector, received {space}"
             )
-        self.parts = [
-            Categorical(spaces.Discrete(int(n), start=int(start)))
-            for n, start in zip(space.nvec, space.start)
-        ]
-        self.num_params = int(space.nvec.sum())
-        self.bounds = np.cumsum(space.nvec)[:-1].tolist()
-
-    def mode(self, logits):
-        pairs = zip(self.parts, self._split(logits))
-        return ops.stack([part.mode(x) for part, x in pairs], axis=-1)
-
-    def neglogp(self, logits, actions):
-        pairs = enumerate(zip(self.parts, self._split(logits)))
-        return sum(part.neglogp(x, actions[:, i]) for i, (part, x) in pairs)
-
-    def entropy(self, logits):
-        pairs = zip(self.parts, self._split(logits))
-        return sum(part.entropy(x) for part, x in pairs)
-
-    def kl(self, old, new):
-        parts = zip(self.parts, self._split(old), self._split(new))
-        return sum(part.kl(x, y) for part, x, y in parts)
-
-    def _split(self, logits):
-        # Of no bounds, ops.split cannot tell the type.
-        return ops.split(logits, self.bounds, axis=-1) if self.bounds else [logits]
+        pairs = enumerate(zip(space.nvec, space.start))
+        super().__init__(
+            [
+                (spaces.Discrete(int(n), start=int(start)), slice(i, i + 1))
+                for i, (n, start) in pairs
+            ]
+        )
 
 
 class Bernoulli:
@@ -132,8 +177,8 @@ class Bernoulli:
 class DiagGaussian:
     """Continuous actions [B, *shape] with a mean and a log standard deviation each.
 
-    Actions are clipped by the environment (``envs.spaces.ClipActions``, in those made
-    by this library), not here, so that likelihoods are those of the actions drawn.
+    A ``Runner`` clips actions to the space when it plays them, so that likelihoods are
+    those of the actions drawn.
 
     Args:
         space: a Box.
@@ -299,6 +344,21 @@ class SquashedGaussian(DiagGaussian):
         return mean, ops.clip(logstd, *self.LOG_STD)
 
 
+class JointHead(keras.layers.Layer):
+    """Concatenates what several heads make of the same features."""
+
+    def __init__(self, heads):
+        super().__init__()
+        self.heads = heads
+
+    def build(self, input_shape):
+        for head in self.heads:
+            head.build(input_shape)
+
+    def call(self, features):
+        return ops.concatenate([head(features) for head in self.heads], axis=-1)
+
+
 class GaussianHead(keras.layers.Layer):
     """Maps features [B, F] to means and log standard deviations [B, 2 k]."""
 
@@ -320,6 +380,7 @@ DISTRIBUTIONS = {
     spaces.MultiDiscrete: MultiCategorical,
     spaces.MultiBinary: Bernoulli,
     spaces.Box: DiagGaussian,
+    MixedActions: lambda space: Joint([*space.leaves.values()]),
 }
 
 
@@ -336,5 +397,5 @@ def make_distribution(space):
             return distribution(space)
     raise UserTypeError(
         f"the action space {space} is not supported; it has to be Discrete, "
-        "MultiDiscrete, MultiBinary or a Box of floats"
+        "MultiDiscrete, MultiBinary or a Box of floats, or a Dict or Tuple of these"
     )

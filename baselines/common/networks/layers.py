@@ -58,6 +58,80 @@ class Residual(layers.Layer):
         return x + self.body(x)
 
 
+class BatchRenorm(layers.Layer):
+    """Batch renormalisation (Ioffe 2017), for features [B, F].
+
+    In training, a batch is normalised by its own moments, corrected towards those of
+    all batches, which are non-trainable variables; otherwise by the latter.
+
+    Attributes:
+        warm_up: batches that are not corrected, as their moments are not known yet.
+    """
+
+    warm_up, decay, most_scale, most_shift = 10_000, 0.99, 3.0, 5.0
+
+    def build(self, shape):
+        def weight(name, initial, shape=shape[-1:], trainable=False):
+            return self.add_weight(
+                shape=shape, initializer=initial, trainable=trainable, name=name
+            )
+
+        self.gain = weight("gain", "ones", trainable=True)
+        self.bias = weight("bias", "zeros", trainable=True)
+        self.mean, self.std = weight("mean", "zeros"), weight("std", "ones")
+        self.count = weight("count", "zeros", ())
+
+    def call(self, x, training=False):
+        mean, std, scale, shift = self.mean, self.std, 1.0, 0.0
+        if training:
+            mean, variance = ops.moments(x, axes=0)
+            std = ops.sqrt(variance + 1e-3)
+            scale, shift = self.corrections(mean, std)
+            for moving, new in (self.mean, mean), (self.std, std):
+                moving.assign(
+                    self.decay * moving + (1 - self.decay) * ops.stop_gradient(new)
+                )
+            self.count.assign(self.count + 1)
+        slope = self.gain * scale / std
+        return slope * x + (self.bias + self.gain * shift - slope * mean)
+
+    def corrections(self, mean, std):
+        """Returns r and d of a batch, [F], as constants (equation 5)."""
+        scale = ops.clip(std / self.std, 1 / self.most_scale, self.most_scale)
+        shift = (mean - self.mean) / self.std
+        shift = ops.clip(shift, -self.most_shift, self.most_shift)
+        known = ops.cast(self.count >= self.warm_up, mean.dtype)
+        scale = 1.0 + known * (scale - 1.0)
+        return ops.stop_gradient(scale), ops.stop_gradient(known * shift)
+
+
+class Joined(layers.Layer):
+    """Features of each image and of all vectors in a dict, concatenated.
+
+    Args:
+        make_image_network: function that returns a new network for one image.
+        vector_network: for the vectors, concatenated in the order of their names.
+    """
+
+    def __init__(self, make_image_network, vector_network):
+        super().__init__()
+        self.make_image_network = make_image_network
+        self.vector_network = vector_network
+        self.image_networks = {}
+
+    def build(self, shapes):
+        images = sorted(name for name, shape in shapes.items() if len(shape) == 4)
+        for name in images:
+            self.image_networks[name] = self.make_image_network()
+
+    def call(self, parts):
+        features = [layer(parts[name]) for name, layer in self.image_networks.items()]
+        vectors = [parts[x] for x in sorted(parts) if x not in self.image_networks]
+        if vectors:
+            features.append(self.vector_network(ops.concatenate(vectors, axis=-1)))
+        return ops.concatenate(features, axis=-1)
+
+
 class Recurrent(layers.Layer):
     """A trunk followed by an LSTM, on sequences.
 
@@ -98,18 +172,17 @@ class Recurrent(layers.Layer):
         """Processes sequences.
 
         Args:
-            obs: [T, B, *observation shape]
+            obs: [T, B, *observation shape], or a dict of such
             states: [B, 2 nlstm], before the first step
             masks: [T, B], true where a new episode begins with that observation
 
         Returns:
             features [T, B, nlstm] and states [B, 2 nlstm] after the last step.
         """
-        length, batch = obs.shape[:2]
-        x = self.trunk(ops.reshape(obs, (length * batch, *obs.shape[2:])))
+        x = self.trunk(reshape_first(obs, 2, (-1,)))
         # One product for all steps; only the recurrent one is computed step by step.
         x = self._norm(0, self.input_gates(x))
-        x = ops.reshape(x, (length, batch, 4 * self.nlstm))
+        x = ops.reshape(x, (masks.shape[0], -1, 4 * self.nlstm))
         continues = ops.expand_dims(1.0 - ops.cast(masks, "float32"), -1)
         # With an unrolled loop, TensorFlow would sum the weights' gradients in an order
         # that differs from run to run.
@@ -154,6 +227,18 @@ def conv(filters, kernel_size, strides):
     )
 
 
+def normalized(stack):
+    """Returns layers with layer normalisation before each of their activations."""
+    result = []
+    for layer in stack:
+        result.append(layer)
+        if activation := getattr(layer, "activation", None):
+            layer.activation = keras.activations.linear
+            norm = layers.LayerNormalization(epsilon=1e-6)
+            result += [norm, layers.Activation(activation)]
+    return result
+
+
 class Stream(keras.layers.Layer):
     """Dense layers, with or without noise on their weights, with ReLU between them.
 
@@ -183,6 +268,19 @@ class Stream(keras.layers.Layer):
         for layer, layer_noise in zip(self.dense[:-1], noise):
             x = ops.relu(layer(x, layer_noise))
         return self.dense[-1](x, noise[-1])
+
+
+def reshape_first(parts, count, shape):
+    """Returns a tensor, or a dict of tensors, with other first axes.
+
+    Args:
+        parts: the tensor or tensors.
+        count: how many axes are replaced.
+        shape: the axes in their place.
+    """
+    return keras.tree.map_structure(
+        lambda x: ops.reshape(x, (*shape, *x.shape[count:])), parts
+    )
 
 
 def split_last(x, sizes):

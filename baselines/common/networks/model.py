@@ -9,6 +9,7 @@ from gymnasium import spaces
 from keras import ops
 from numpy.typing import ArrayLike
 
+from baselines.common import backend
 from baselines.common.arguments.parts import Builder
 from baselines.common.arguments.types import NETWORK
 from baselines.common.base import mpi
@@ -19,18 +20,19 @@ from baselines.common.base.errors import (
     UserValueError,
     first_line,
 )
+from baselines.common.envs.nests import FlatBox, find_mask, is_byte, space_to_json
 from baselines.common.envs.spaces import (
     clip_actions,
     describe_space,
     has_channels_first,
+    has_large_numbers,
     is_image,
-    looks_like_pixels,
-    space_to_json,
 )
 from baselines.common.saving.models import load_model, save_model
 from baselines.common.saving.states import check_like
 
 State = ArrayLike | None
+INVALID = -1e30  # a logit whose probability is exactly 0, as is its gradient
 
 
 class Model:
@@ -69,6 +71,7 @@ class Model:
         # A stream of its own: the environment is given the same seed.
         self.rng = np.random.default_rng(None if seed is None else [seed, 2])
         self.scale = make_scaling(observation_space)
+        self.mask = find_mask(observation_space, action_space)
         for space in observation_space, action_space:
             space_to_json(space)  # raises an error now if it cannot be saved later
         self.parts = {}
@@ -91,8 +94,13 @@ class Model:
         except UserError:
             raise
         except Exception as error:
-            hint = ""
-            if is_image(space):
+            hint, parts = "", getattr(space, "packed", False) and list(space.leaves)
+            if parts:
+                hint = (
+                    f", the parts {parts}; network='multi' takes a dict of them, "
+                    "and image_network='impala_cnn' images of any size"
+                )
+            elif len(space.shape) == 3:
                 hint = "; networks take [height, width, channels]" + (
                     ", so move the axis with gymnasium.wrappers.TransformObservation"
                     if has_channels_first(space)
@@ -103,17 +111,39 @@ class Model:
                 f"{space.shape}{hint} ({first_line(error)})"
             ) from error
 
-    def features(self, inputs: Any, network: str = "network") -> Any:
+    def masked(self, values: Any, obs: Any) -> Any:
+        """Returns logits or values [B, A], with ``INVALID`` for actions that are not.
+
+        Args:
+            values: [B, A], one for each action.
+            obs: raw observations [B, *observation shape], whose ``action_mask`` says
+                which actions are valid; without one, all are.
+        """
+        if self.mask is None:
+            return values
+        return ops.where(obs[:, self.mask] > 0, values, INVALID)
+
+    def inputs(self, obs: Any) -> Any:
+        """Returns what networks take of raw observations: scaled, maybe normalised.
+
+        Args:
+            obs: [B, *observation shape].
+        """
+        obs = self.scale(obs)
+        return self.parts["normalizer"](obs) if "normalizer" in self.parts else obs
+
+    def features(self, inputs: Any, network: str = "network", **modes) -> Any:
         """Returns the features [B, F] that a network makes of inputs [B, ...].
 
         Args:
-            inputs: observations as networks take them.
+            inputs: as ``inputs`` returns them.
             network: name of the part.
+            modes: ``training=True`` for layers that tell it from acting.
 
         Raises:
             UserValueError: if it returns anything else.
         """
-        features = self.parts[network](inputs)
+        features = self.parts[network](inputs, **modes)
         if len(features.shape) != 2:
             raise UserValueError(
                 "the network has to return features [B, F], a vector for each "
@@ -153,20 +183,24 @@ class Model:
         """Chooses actions that can be passed to an environment.
 
         Args:
-            obs: one observation, [*observation shape], or a batch, [N, ...].
+            obs: one observation, [*observation shape], or a batch, [N, ...]. Of a
+                Dict or Tuple, one as its environment returns it, or flattened arrays.
             state: of a recurrent network, as the previous call returned it; None at the
                 start.
             episode_start: [N] bool, true where a new episode has begun since then.
             deterministic: whether to take the most likely or best action.
 
         Returns:
-            the action or the batch of actions, clipped to the bounds of a Box; and the
-            next recurrent state, None if there is none.
+            the action or the list or batch of actions, clipped to the bounds of a Box;
+            and the next recurrent state, None if there is none.
         """
+        nest = getattr(self.observation_space, "nest", None)
+        if isinstance(obs, dict if isinstance(nest, spaces.Dict) else tuple) and nest:
+            obs = self.observation_space.flatten(obs)
         if isinstance(obs, (dict, tuple)):
             raise UserTypeError(
-                f"predict() takes an array, received a {type(obs).__name__}; reset() "
-                "returns (obs, info), and FlattenObservation makes arrays of dicts"
+                f"predict() takes an observation of {nest or self.observation_space}, "
+                f"received a {type(obs).__name__}; reset() returns (obs, info)"
             )
         obs = np.asarray(obs)
         one = obs.ndim == len(self.observation_space.shape)
@@ -175,6 +209,8 @@ class Model:
             obs[None] if one else obs, S=state, M=masks, deterministic=deterministic
         )
         actions = clip_actions(actions, self.action_space)
+        if hasattr(self.action_space, "unflatten"):
+            actions = [self.action_space.unflatten(action) for action in actions]
         return actions[0] if one else actions, state
 
     def get_state(self) -> dict:
@@ -276,7 +312,8 @@ def build_network(network, recurrent=True):
     built = network()
     if hasattr(built, "state_size") and not recurrent:
         raise UserTypeError(
-            f"the network {network!r} is recurrent, which replay does not support"
+            f"the network {network!r} is recurrent, which this algorithm does not "
+            "support"
         )
     return built
 
@@ -295,16 +332,19 @@ def make_scaling(space):
 
     Images [B, height, width, channels] are divided by 255, Discrete and MultiDiscrete
     values become one-hot, and any other Box and MultiBinary values are passed on
-    unchanged; all as float32.
+    unchanged; all as float32. Of a Dict or Tuple with images, the function returns a
+    dict of images and vectors.
 
     Raises:
         UserTypeError: for other spaces, and for images of another type than uint8.
     """
-    if looks_like_pixels(space) and len(space.shape) == 3 and not is_image(space):
+    if has_large_numbers(space) and len(space.shape) == 3 and not is_image(space):
         raise UserTypeError(
-            f"the observations {space} look like an image of {space.dtype} up to 255, "
-            "which would not be divided; return uint8, which is, or divide them by 255"
+            f"the observations {space} look like an image of {space.dtype}, which "
+            "would not be divided by 255; return uint8, which is, or divide them"
         )
+    if isinstance(space, FlatBox) and space.packed:
+        return lambda obs: unpack(space, obs)
     if is_image(space):
         return lambda obs: ops.cast(obs, "float32") / 255.0
     if isinstance(space, (spaces.Box, spaces.MultiBinary)):
@@ -322,7 +362,35 @@ def make_scaling(space):
         )
     raise UserTypeError(
         f"the observation space {type(space).__name__} is not supported; it has to be "
-        "a Box, Discrete, MultiBinary or a vector of MultiDiscrete (for a Dict or "
-        "Tuple of these, wrap each environment in "
-        "gymnasium.wrappers.FlattenObservation)"
+        "a Box, Discrete, MultiBinary or a vector of MultiDiscrete, or a Dict or "
+        "Tuple of these"
     )
+
+
+def unpack(space, obs):
+    """Returns the parts of observations of bytes, by name.
+
+    Args:
+        space: a ``FlatBox``.
+        obs: [B, bytes].
+
+    Returns:
+        images [B, height, width, stack x channels] from 0 to 1, and vectors
+        [B, stack x D].
+    """
+    frames, parts = ops.reshape(obs, (-1, space.stack, space.size)), {}
+    for name, (leaf, columns) in space.leaves.items():
+        x = frames[..., columns]
+        if is_image(leaf):
+            height, width, channels = leaf.shape
+            x = ops.reshape(x, (-1, space.stack, *leaf.shape))
+            x = ops.transpose(ops.cast(x, "float32") / 255.0, (0, 2, 3, 1, 4))
+            parts[name] = ops.reshape(x, (-1, height, width, space.stack * channels))
+        else:
+            size = spaces.flatdim(leaf) * space.stack
+            if is_byte(leaf):
+                x = ops.cast(x, "float32")
+            else:
+                x = backend.floats_of_bytes(ops.reshape(x, (-1, size, 4)))
+            parts[name] = ops.reshape(x, (-1, size))
+    return parts

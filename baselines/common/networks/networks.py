@@ -4,20 +4,30 @@
 with the network arguments of the command line or of ``learn()``. Every function of this
 file is a network. It returns a Keras layer (or Model) that maps a batch of observations
 to features [B, F]. Observations arrive as float32, images [B, height, width, channels]
-already scaled to [0, 1]: a network never divides by 255.
+already scaled to [0, 1]: a network never divides by 255. Of a Dict or Tuple with
+images, it gets a dict of images and vectors [B, D].
 
 A recurrent network is a layer with an attribute ``state_size`` that is called in the
 same way as ``layers.Recurrent``.
 """
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import keras
 from annotated_types import Interval
 from keras import layers
 
 from baselines.common.arguments.types import Layers, Units
-from baselines.common.networks.layers import Recurrent, Residual, conv, dense, same_conv
+from baselines.common.networks.layers import (
+    BatchRenorm,
+    Joined,
+    Recurrent,
+    Residual,
+    conv,
+    dense,
+    normalized,
+    same_conv,
+)
 
 StateSize = Annotated[Units, "units in the LSTM"]
 LayerNorm = Annotated[bool, "whether the LSTM has layer normalisation"]
@@ -30,14 +40,21 @@ def mlp(
     layer_norm: Annotated[
         bool, "whether to apply layer normalisation before each activation"
     ] = False,
+    batch_renorm: Annotated[
+        bool, "whether to apply batch renormalisation before each layer, for crossq"
+    ] = False,
 ):
     """Fully connected layers."""
     stack = [layers.Flatten(data_format="channels_last")]
+    if batch_renorm:
+        stack.append(BatchRenorm())
     for _ in range(num_layers):
         stack.append(dense(num_hidden))
         if layer_norm:
             stack.append(layers.LayerNormalization(epsilon=1e-12))
         stack.append(layers.Activation(activation))
+        if batch_renorm:
+            stack.append(BatchRenorm())
     return keras.Sequential(stack)
 
 
@@ -50,6 +67,9 @@ def cnn(
     dense_layer: Annotated[
         bool, "whether the dense layer of 512 units follows the convolutions"
     ] = True,
+    layer_norm: Annotated[
+        bool, "whether to apply layer normalisation before each ReLU"
+    ] = False,
 ):
     """The network of DeepMind's Nature paper (Mnih et al. 2015)."""
     stack = [
@@ -60,7 +80,7 @@ def cnn(
     ]
     if dense_layer:
         stack.append(dense(round(512 * width), "relu"))
-    return keras.Sequential(stack)
+    return keras.Sequential(normalized(stack) if layer_norm else stack)
 
 
 def cnn_small():
@@ -109,6 +129,20 @@ def impala_cnn(
         stack += [same_conv(depth), pool, Residual(depth), Residual(depth)]
     flatten = layers.Flatten(data_format="channels_last")
     return keras.Sequential([*stack, layers.ReLU(), flatten, dense(256, "relu")])
+
+
+def multi(
+    image_network: Annotated[
+        Literal["cnn", "cnn_small", "impala_cnn"], "network for each image"
+    ] = "cnn",
+    num_layers: Annotated[Layers, "number of layers for the vectors"] = 2,
+    num_hidden: Annotated[Units, "units in each of these layers"] = 64,
+    activation: Annotated[str, "name of a Keras activation"] = "tanh",
+):
+    """For Dicts and Tuples: a network for each image, and an MLP for all vectors."""
+    image_networks = dict(cnn=cnn, cnn_small=cnn_small, impala_cnn=impala_cnn)
+    vectors = mlp(num_layers, num_hidden, activation)
+    return Joined(image_networks[image_network], vectors)
 
 
 def lstm(nlstm: StateSize = 128, layer_norm: LayerNorm = False):

@@ -8,6 +8,8 @@ from keras import ops
 from baselines.common import backend
 from baselines.common.base.errors import UserTypeError
 from baselines.common.base.running_moments import RunningMoments
+from baselines.common.envs.nests import is_byte
+from baselines.common.networks.layers import split_last
 
 
 class Normalizer(keras.layers.Layer):
@@ -74,8 +76,38 @@ class Normalizer(keras.layers.Layer):
             normalizer.set_statistics(moments.mean, moments.var, moments.count)
 
 
+class PartsNormalizer(Normalizer):
+    """Normalises the numbers of a dict, but not its images, flags and bytes.
+
+    Args:
+        space: a ``FlatBox`` of bytes.
+    """
+
+    def __init__(self, space):
+        super().__init__()
+        self.space = space
+        leaves = space.leaves.items()
+        sizes = {k: spaces.flatdim(x) for k, (x, _) in leaves if not is_byte(x)}
+        self.sizes = {name: space.stack * size for name, size in sizes.items()}
+
+    def build(self, shapes):
+        super().build((None, sum(self.sizes.values())))
+
+    def call(self, parts):
+        numbers = ops.concatenate([parts[name] for name in self.sizes], axis=-1)
+        numbers = split_last(super().call(numbers), [*self.sizes.values()])
+        return parts | dict(zip(self.sizes, numbers))
+
+    def update(self, batch, *copies):
+        super().update(self.space.numbers(batch), *copies)
+
+
 def make_normalizer(space) -> Normalizer:
-    """Returns a Normalizer; raises UserTypeError unless ``space`` is a float Box."""
+    """Returns a Normalizer; raises UserTypeError unless there are floats in a space."""
+    if getattr(space, "packed", False) and not all(
+        is_byte(leaf) for leaf, _ in space.leaves.values()
+    ):
+        return PartsNormalizer(space)
     if not (isinstance(space, spaces.Box) and np.issubdtype(space.dtype, np.floating)):
         raise UserTypeError(
             "normalize_observations is for a Box of floats; the observation space is "

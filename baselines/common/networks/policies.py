@@ -9,10 +9,10 @@ from keras import ops
 from numpy.typing import ArrayLike
 
 from baselines.common import backend
-from baselines.common.base.errors import UserValueError
+from baselines.common.base.errors import UserTypeError, UserValueError
 from baselines.common.envs.spaces import check_observations
 from baselines.common.networks.distributions import make_distribution
-from baselines.common.networks.layers import dense
+from baselines.common.networks.layers import dense, reshape_first, split_last
 from baselines.common.networks.model import (
     Model,
     State,
@@ -42,9 +42,12 @@ class Policy(Model):
         action_space: a Discrete, MultiDiscrete, MultiBinary or Box space.
         network: function that builds the trunk, or its name.
         value_network: ``shared`` puts the value head on the policy's trunk,
-            ``copy`` gives it a trunk of its own of the same kind.
+            ``copy`` gives it a trunk of its own of the same kind, and any other network
+            is its trunk.
         normalize_observations: whether to subtract the running mean of float
             observations and divide by their running deviation, see ``observe``.
+        distribution: function of the action space that returns its distribution; None
+            for ``make_distribution``.
         seed: of the generator that actions are drawn from.
         algorithm: name of the module that trains it; saved with the model.
 
@@ -62,34 +65,36 @@ class Policy(Model):
         network: Any,
         value_network: str = "shared",
         normalize_observations: bool = False,
+        distribution: Callable | None = None,
         seed: int | None = None,
         algorithm: str | None = None,
     ):
         super().__init__(observation_space, action_space, seed, algorithm)
-        self.distribution = make_distribution(action_space)
+        self.distribution = (distribution or make_distribution)(action_space)
         if normalize_observations:
             self.parts["normalizer"] = make_normalizer(observation_space)
         self.parts["network"] = build_network(network)
         self.parts["pi"] = self.distribution.head()
-        state_size = getattr(self.parts["network"], "state_size", None)
-        if state_size is not None:
-            size = state_size * (2 if value_network == "copy" else 1)
-            self.initial_state = np.zeros((1, size), np.float32)
-        if value_network == "copy":
-            self.parts["value_network"] = build_network(network)
-        elif value_network != "shared":
-            raise UserValueError(
-                "value_network has to be 'shared' or 'copy', received "
-                f"{value_network!r}"
-            )
+        if value_network != "shared":
+            other = network if value_network == "copy" else value_network
+            self.parts["value_network"] = build_network(other)
+        trunks = [x for name, x in self.parts.items() if name.endswith("network")]
+        sizes = [getattr(trunk, "state_size", None) for trunk in trunks]
+        if any(sizes):
+            if None in sizes:
+                raise UserTypeError(
+                    "the networks of policy and value function have to be recurrent "
+                    f"both, or neither; received {network!r} and {value_network!r}"
+                )
+            self.initial_state = np.zeros((1, sum(sizes)), np.float32)
         self.parts["vf"] = dense(1, gain=1.0)
         outputs = self.make_variables(
             network,
             lambda obs: self._one_step(obs, self.initial_state, np.ones(1, bool)),
         )
         self.num_features = outputs.features.shape[-1]
-        if value_network == "copy":
-            check_separate(self.parts["network"], self.parts["value_network"])
+        if len(trunks) > 1:
+            check_separate(*trunks)
         self._act = backend.compile(self._step, self.variables)
         self._value = backend.compile(
             lambda *inputs: self._one_step(*inputs).values, self.variables
@@ -139,15 +144,15 @@ class Policy(Model):
         return self._forward(batch.obs, batch.states, batch.masks)
 
     def _forward(self, obs, states, masks):
-        inputs = self.scale(ops.reshape(obs, (-1, *self.observation_space.shape)))
-        if "normalizer" in self.parts:
-            inputs = self.parts["normalizer"](inputs)
+        raw = ops.reshape(obs, (-1, *self.observation_space.shape))
+        inputs = self.inputs(raw)
         networks = [name for name in ("network", "value_network") if name in self.parts]
         if self.initial_state is None:
             features = [self.features(inputs, name) for name in networks]
         else:
-            inputs = ops.reshape(inputs, (*obs.shape[:2], *inputs.shape[1:]))
-            states = ops.split(states, len(networks), axis=-1)
+            inputs = reshape_first(inputs, 1, (masks.shape[0], -1))
+            sizes = [self.parts[name].state_size for name in networks]
+            states = split_last(states, sizes)
             results = [
                 self.parts[name](inputs, state, masks)
                 for name, state in zip(networks, states)
@@ -155,7 +160,8 @@ class Policy(Model):
             features = [ops.reshape(x, (-1, x.shape[-1])) for x, _ in results]
             states = ops.concatenate([state for _, state in results], axis=-1)
         values = ops.squeeze(self.parts["vf"](features[-1]), axis=-1)
-        return Outputs(self.parts["pi"](features[0]), values, features[0], states)
+        params = self.masked(self.parts["pi"](features[0]), raw)
+        return Outputs(params, values, features[0], states)
 
     def _one_step(self, obs, states, masks):
         return self._forward(ops.expand_dims(obs, 0), states, masks[None])
@@ -165,6 +171,13 @@ class Policy(Model):
         pi = self.distribution
         actions = pi.mode(params) if noise is None else pi.sample(params, noise)
         return actions, values, states, pi.neglogp(params, actions)
+
+    def best(self, obs: Any, states: Any, masks: Any) -> tuple:
+        """Returns the most likely actions and the next states, as tensors."""
+        if masks is None:
+            masks = ops.zeros(ops.shape(obs)[:1], bool)
+        actions, _, states, _ = self._step(obs, states, masks, None)
+        return actions, states
 
     def step(
         self, obs: Any, S: State = None, M: State = None, deterministic: bool = False

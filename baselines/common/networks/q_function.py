@@ -75,7 +75,7 @@ class QFunction(Model):
         return super().description | {"values": type(self.values).__name__}
 
     def _build(self, obs):
-        features = self.features(self.scale(obs))
+        features = self.features(self.inputs(obs))
         for stream in self.streams:
             stream.build(features.shape)
 
@@ -90,7 +90,7 @@ class QFunction(Model):
             obs: [B, *observation shape]
             noise: [B or 1, F]
         """
-        features = self.features(self.scale(obs))
+        features = self.features(self.inputs(obs))
         noise = split_last(noise, self.noise_sizes)
         outputs = [stream(features, x) for stream, x in zip(self.streams, noise)]
         shape = -1, self.num_actions, self.values.size
@@ -101,7 +101,12 @@ class QFunction(Model):
         return ops.expand_dims(outputs[1], 1) + advantages
 
     def _mean(self, obs, noise):
-        return self.values.mean(self.outputs(obs, noise))
+        return self.masked(self.values.mean(self.outputs(obs, noise)), obs)
+
+    def best(self, obs: Any, states: Any, masks: Any) -> tuple:
+        """Returns the best actions as a tensor, and None, see ``Policy.best``."""
+        values = self._mean(obs, np.zeros((1, sum(self.noise_sizes)), np.float32))
+        return backend.argmax(values) + int(self.action_space.start), None
 
     def __call__(self, obs: ArrayLike) -> np.ndarray:
         """Returns actions [N] for observations [N, *observation shape], from ``step``.
@@ -141,10 +146,17 @@ class QFunction(Model):
         if not deterministic:
             epsilon = self.final_epsilon if self.epsilon is None else self.epsilon
             at_random = self.rng.random(len(obs)) < epsilon
-            drawn = self.rng.integers(self.num_actions, size=len(obs))
+            drawn = self._draw(obs)
             actions = np.where(at_random, drawn, actions)
         actions = actions + self.action_space.start
         return actions.astype(self.action_space.dtype), values.max(axis=1), None, None
+
+    def _draw(self, obs):
+        """Returns random actions [N] for observations [N, ...], from 0."""
+        if self.mask is None:
+            return self.rng.integers(self.num_actions, size=len(obs))
+        valid = np.asarray(obs)[:, self.mask] > 0
+        return np.argmax(valid * (1 - self.rng.random(valid.shape)), axis=1)
 
     def value(self, obs: Any, S: State = None, M: State = None) -> np.ndarray:
         """Returns the values of the best actions, [N]; arguments as in ``step``."""
@@ -167,3 +179,13 @@ def losses_and_priorities(values, outputs, targets):
             f"{tuple(priorities.shape)}"
         )
     return losses, priorities
+
+
+def take_actions(outputs, actions):
+    """Returns [B, size], the outputs [B, actions, size] of the actions [B] taken."""
+    return ops.take_along_axis(outputs, actions[:, None, None], axis=1)[:, 0]
+
+
+def epsilon_at(step, num_steps, final) -> float:
+    """Returns ε, which falls linearly from 1 to ``final`` over ``num_steps`` steps."""
+    return max(final, 1.0 - (1.0 - final) * step / num_steps) if num_steps else final

@@ -25,6 +25,7 @@ from keras import ops
 
 from baselines.common.arguments.types import MOST
 from baselines.common.base.errors import UserValueError
+from baselines.common.networks.quantiles import huber, quantile_losses
 
 
 def scalar():
@@ -45,6 +46,15 @@ def categorical(
     return CategoricalValues(atoms, v_min, v_max)
 
 
+def quantiles(
+    num_quantiles: Annotated[
+        int, Interval(ge=1, le=MOST), "quantiles of the distribution of returns"
+    ] = 200,
+):
+    """Values as quantiles of returns (QR-DQN, Dabney et al. 2018)."""
+    return QuantileValues(num_quantiles)
+
+
 class ScalarValues:
     """Values as expected returns; the loss is Huber's (Mnih et al. 2015)."""
 
@@ -61,7 +71,7 @@ class ScalarValues:
     def losses(self, outputs, targets):
         """Returns losses [B] of outputs [B, 1], and priorities [B]: TD errors."""
         errors = ops.abs(outputs - targets)[:, 0]
-        return ops.where(errors < 1.0, 0.5 * ops.square(errors), errors - 0.5), errors
+        return huber(errors), errors
 
 
 class CategoricalValues:
@@ -109,3 +119,30 @@ class CategoricalValues:
         losses = -ops.sum(targets * ops.log_softmax(outputs), axis=-1)
         entropies = -ops.sum(targets * ops.log(targets + 1e-8), axis=-1)
         return losses, ops.maximum(losses - entropies, 0.0)
+
+
+class QuantileValues:
+    """Values as quantiles of returns, at the middles of N equal shares.
+
+    Dabney et al. 2018, "Distributional Reinforcement Learning with Quantile Regression"
+    (QR-DQN).
+
+    Args:
+        size: N.
+    """
+
+    def __init__(self, size):
+        self.size = size
+
+    def mean(self, outputs):
+        """Returns values [B, actions] of outputs [B, actions, N]."""
+        return ops.mean(outputs, axis=-1)
+
+    def targets(self, outputs, returns, discounts):
+        """Returns returns [B] + discounts [B] x next quantiles [B, N]."""
+        return returns[:, None] + discounts[:, None] * outputs
+
+    def losses(self, outputs, targets):
+        """Returns losses [B] of outputs [B, N], and priorities [B], errors of means."""
+        errors = ops.abs(ops.mean(targets - outputs, axis=-1))
+        return ops.sum(quantile_losses(outputs, targets), axis=-1), errors

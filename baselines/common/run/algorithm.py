@@ -13,11 +13,15 @@ from gymnasium import spaces
 from baselines import logger
 from baselines.common.arguments.arguments import gather
 from baselines.common.arguments.declaration import Argument, describe_arguments
+from baselines.common.arguments.discovery import find_layers
 from baselines.common.arguments.parts import Builder
 from baselines.common.arguments.types import NETWORK, SHARED_ARGUMENTS
 from baselines.common.backend.precision import choose_precision, computing_in
 from baselines.common.base.errors import UserTypeError
+from baselines.common.envs.nests import MixedActions, network_for
+from baselines.common.envs.registry import find_env_type
 from baselines.common.run.run import Run
+from baselines.common.run.settings import RUN_ARGUMENTS
 from baselines.common.saving.checkpoints import find_run_folder
 from baselines.common.saving.config import (
     check_trust,
@@ -25,7 +29,13 @@ from baselines.common.saving.config import (
     read_config,
 )
 
-ACTIONS = spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary, spaces.Box
+ACTIONS = (
+    spaces.Discrete,
+    spaces.MultiDiscrete,
+    spaces.MultiBinary,
+    spaces.Box,
+    MixedActions,
+)
 P = ParamSpec("P")
 Model = TypeVar("Model", covariant=True)
 
@@ -57,8 +67,8 @@ def algorithm(
 ) -> Callable[[Callable[Concatenate[Any, P], Model]], Learn[P, Model]]:
     """Returns a decorator that makes a function the ``learn()`` of an algorithm.
 
-    The function is written as ``def learn(run, env: Env, network: Network, *, ...)``,
-    with arguments annotated as described in ``types.py``; ``**others:
+    The function is written as ``def learn(run, env: Env, network: Network = "mlp", *,
+    ...)``, with arguments annotated as described in ``types.py``; ``**others:
     Unpack[Others]`` tells type checkers of the rest. Callers leave out ``run``. The
     function receives
 
@@ -147,7 +157,7 @@ def make_learn(fn, declared, doc=None):
     def learn(*args, **kwargs):
         given = signature.bind_partial(*args, **kwargs).arguments
         given |= given.pop("part_kwargs", {})
-        return train(gather(learn, {"preset": learn.settings, "given": given}))
+        return train(gather(learn, layers_of_call(learn, given)))
 
     learn.declared, learn.__signature__ = declared, signature
     learn.__doc__ = (
@@ -161,6 +171,23 @@ def make_learn(fn, declared, doc=None):
     return learn
 
 
+def layers_of_call(learn, given) -> dict:
+    """Returns the layers of the arguments of a call to ``learn()``.
+
+    They are those of the command line, for the same kind of environment.
+    """
+    env = given.get("env")
+    spec, space = getattr(env, "spec", None), getattr(env, "observation_space", None)
+    space = getattr(env, "single_observation_space", space)  # of a VectorEnv
+    env = dict(env_type="", network=network_for(space))
+    if spec:
+        env |= dict(env_type=find_env_type(spec), env_id=spec.id)
+    layers = find_layers(learn.__module__, env, given.get("defaults", True))
+    for name in layers["defaults.py"].keys() & RUN_ARGUMENTS.keys():
+        del layers["defaults.py"][name]  # such as num_env
+    return layers | {"preset": learn.settings, "given": given}
+
+
 def train(arguments, env=None):
     """Calls the function of an algorithm, and returns its model.
 
@@ -172,11 +199,11 @@ def train(arguments, env=None):
     # Resolves auto before it is stored: a run is not resumed in another one.
     precision = choose_precision(arguments["precision"])
     arguments = arguments.replace(precision=precision)
-    with logging_to(arguments["resume"], arguments["trust"]):
+    with logging_of(arguments):
         run = Run(learn, arguments, arguments["env"] if env is None else env)
         values = arguments.for_learn() | {"env": run.env, "seed": run.seed}
         for value in values.values():
-            if isinstance(value, Builder) and value.part == NETWORK:
+            if isinstance(value, Builder) and value.part.kind == NETWORK.kind:
                 value.context = functools.partial(computing_in, precision)
         model = learn.__wrapped__(run, **{name: values[name] for name in learn.names})
     if model is None:
@@ -185,24 +212,32 @@ def train(arguments, env=None):
 
 
 @contextlib.contextmanager
-def logging_to(resumed, trust):
+def logging_of(arguments):
     """Lets a resumed run log to its folder inside a ``with`` block.
 
     If the caller has configured that folder, it is in the caller's formats, otherwise
-    in those of the run.
+    in those of the run. Where a model is only loaded, no file is written.
 
     Args:
-        resumed: the folder, or None.
-        trust: whether to import formats of the caller's own.
+        arguments: of the run.
     """
-    if resumed is None:
+    resumed, current = arguments["resume"], logger.current
+    if resumed is None and arguments["total_timesteps"]:
         yield
         return
-    folder, current = find_run_folder(resumed), logger.current
+    if resumed is None:
+        formats = {"stdout"} & {*current.formats}
+        logger.current = logger.Logger(None, [*formats])
+        try:
+            yield
+        finally:
+            logger.current = current
+        return
+    folder = find_run_folder(resumed)
     configured = current.folder and os.path.realpath(current.folder)
     if configured != os.path.realpath(folder):
         formats = read_config(folder)["log_formats"]
-        check_trust(folder, external_code({}, (), formats), trust)
+        check_trust(folder, external_code({}, (), formats), arguments["trust"])
         with logger.scoped_configure(folder, formats):
             yield
         return

@@ -11,20 +11,20 @@ from baselines.common.arguments.arguments import Arguments, declare, gather
 from baselines.common.arguments.declaration import Argument, Text, declared_arguments
 from baselines.common.arguments.discovery import (
     find_algorithm,
-    find_defaults,
+    find_layers,
     import_learn,
     list_algorithms,
 )
 from baselines.common.arguments.parts import changed_parts
 from baselines.common.base.errors import UserTypeError, UserValueError
 from baselines.common.envs.make import make_env
+from baselines.common.envs.nests import network_for
 from baselines.common.envs.registry import (
     GAMES,
     check_env_type,
     find_env_type,
     find_spec,
 )
-from baselines.common.envs.spaces import is_image
 from baselines.common.run.settings import NUM_TIMESTEPS, RUN_ARGUMENTS, VECTORS
 from baselines.common.saving.checkpoints import check_ranks, list_manifests
 from baselines.common.saving.config import (
@@ -78,11 +78,11 @@ def new_arguments(words) -> Arguments:
         if name not in words:
             raise UserValueError(f"--{name} is required; see --help")
     module = find_algorithm(str(words["alg"]))
-    layers = defaults_for(module, words)
+    layers = layers_of_command(module, words)
     learn = import_learn(module)
     layers |= {"preset": learn.settings, "given": words}
     absolute_paths(learn, words)
-    arguments = gather_run(learn, {name: layers[name] for name in LAYERS})
+    arguments = gather_run(learn, layers)
     reward = arguments.functions.get("reward")
     for name in ("reward_scale", "normalize_rewards"):
         given = arguments.sources[name] == "given"
@@ -92,9 +92,6 @@ def new_arguments(words) -> Arguments:
                 "rewards than the environment's; leave it out"
             )
     return arguments
-
-
-LAYERS = "command", "preset", "defaults.py", "given"
 
 
 def gather_run(learn, layers) -> Arguments:
@@ -111,35 +108,33 @@ def gather_run(learn, layers) -> Arguments:
         raise UserValueError(str(error)) from None
 
 
-def defaults_for(module, words) -> dict:
-    """Returns the layers of defaults for the kind of environment.
+def layers_of_command(module, words) -> dict:
+    """Returns the layers of the arguments of a command line, without its own words.
 
     Args:
         module: of the algorithm.
         words: as ``cli.read_words`` returns them.
     """
+    if not module.startswith("baselines."):
+        import_learn(module)  # It may register environments.
     spec = find_spec(str(words["env"]))
     env_type = str(words.get("env_type") or find_env_type(spec))
     check_env_type(env_type)
-    defaults = find_defaults(module, env_type)
-    defaults |= defaults.pop("env", {})
-    for name, value in defaults.items():
-        if callable(value):  # A run's arguments are stored as text.
-            raise UserTypeError(f"{module}: defaults.py sets {name!r} to a function")
+    wanted = arg.SHARED_ARGUMENTS["defaults"].validate(words.get("defaults", True))
+    network = network_for_env(spec, env_type)
+    env = dict(env_type=env_type, network=network, env_id=spec.id)
+    layers = find_layers(module, env, wanted)
     command = {"env_type": env_type, NUM_TIMESTEPS_OF_LEARN: NUM_TIMESTEPS}
-    if "network" not in defaults and "network" not in words:
-        command["network"] = default_network(spec, env_type, words.get("gamestate"))
-    return {"command": command, "defaults.py": defaults}
+    layers["environment"] |= command
+    return layers
 
 
-def default_network(spec, env_type, gamestate=None) -> str:
-    """Returns the name of the default network for an environment's observations."""
-    if env_type in GAMES:
-        return "cnn"
-    if env_type in VECTORS:
-        return "mlp"
-    with contextlib.closing(make_env(spec, env_type, gamestate=gamestate)) as env:
-        return "cnn" if is_image(env.observation_space) else "mlp"
+def network_for_env(spec, env_type) -> str | None:
+    """Returns the network that suits an environment's images; None if it has none."""
+    if env_type in GAMES | VECTORS:
+        return "cnn" if env_type in GAMES else None
+    with contextlib.closing(make_env(spec, env_type)) as env:
+        return network_for(env.observation_space)
 
 
 def absolute_paths(learn, words) -> None:
@@ -225,10 +220,9 @@ def print_help(words) -> None:
     defaults = {}
     if "alg" in words:
         module = find_algorithm(str(words["alg"]))
-        layers = defaults_for(module, words) if "env" in words else {}
+        layers = layers_of_command(module, words) if "env" in words else {}
         learn = import_learn(module)
-        layers |= {"preset": learn.settings, "given": words}
-        layers = {name: dict(layers[name]) for name in LAYERS if name in layers}
+        layers |= {"preset": learn.settings, "given": dict(words)}
         declared, _ = declare(learn, layers, RUN_ARGUMENTS)
         defaults = ChainMap(*reversed(layers.values()))
     cli.add_arguments(parser, general, defaults)

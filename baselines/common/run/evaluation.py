@@ -11,8 +11,9 @@ from baselines.common.base import mpi
 from baselines.common.base.errors import UserValueError
 from baselines.common.data.episodes import result_of
 from baselines.common.envs import as_vec_env
-from baselines.common.envs.spaces import check_spaces
+from baselines.common.envs.spaces import check_spaces, clip_actions
 from baselines.common.saving.log_folder import BEST_MODEL_FILE
+from baselines.common.vec_env.vec_normalize import normalizes
 from baselines.common.vec_env.vec_video_recorder import VecFilm
 
 SEED_OFFSET = 5000  # added to a run's seed for its evaluations
@@ -32,6 +33,7 @@ def play_steps(model, env, deterministic=False):
         actions, _, states, _ = model.step(
             obs, S=states, M=dones, deterministic=deterministic
         )
+        actions = clip_actions(actions, env.action_space)
         obs, _, dones, infos = env.step(actions)
         yield actions, dones, infos
 
@@ -201,16 +203,17 @@ class Evaluation:
             self.env.set_state(state["env"])
 
 
-def make_evaluation(arguments, seed):
+def make_evaluation(arguments, train_env, seed):
     """Returns the Evaluation that arguments of ``learn()`` ask for, or None.
 
     Args:
         arguments: all arguments of ``learn()``, by name.
+        train_env: the VecEnv that is used for training.
         seed: of the run; sets the environment's, unless it is a VecEnv.
 
     Raises:
         UserValueError: if only one of ``eval_env`` and ``eval_interval`` is given, or
-            ``eval_env`` is ``env``.
+            ``eval_env`` is ``env``, or observations are normalised in one of them.
     """
     env, interval = arguments["eval_env"], arguments["eval_interval"]
     if arguments["total_timesteps"] == 0 or (env is None and not interval):
@@ -224,6 +227,12 @@ def make_evaluation(arguments, seed):
             "eval_env is env, which evaluations would reset; make another one"
         )
     env = as_vec_env(env, seed_of_evaluation(seed))
+    if any(normalizes(x, "observations") for x in (train_env, env)):
+        raise UserValueError(
+            "a wrapper of env or eval_env normalises observations, so evaluations see "
+            "others than training: leave it out (VecNormalize: ob=False), and give "
+            "normalize_observations=True, whose statistics are in the model"
+        )
     return Evaluation(env, interval, arguments["eval_episodes"])
 
 

@@ -14,8 +14,12 @@ from baselines.common.arguments.discovery import (
 from baselines.common.arguments.parts import Part, changed_parts
 from baselines.common.base.errors import UserFileError, UserValueError
 from baselines.common.envs.make import build_env, make_env, rendered
+from baselines.common.envs.nests import (
+    flat_actions,
+    flat_observations,
+    space_from_json,
+)
 from baselines.common.envs.registry import GAMES, find_env_type, find_spec
-from baselines.common.envs.spaces import space_from_json
 from baselines.common.saving.config import check_trust, external_code, read_config
 from baselines.common.saving.models import find_model, read_model
 from baselines.common.vec_env.vec_env import VecEnv
@@ -56,7 +60,7 @@ def load(path: str | os.PathLike, trust: bool = False, **given) -> "Model":
         check_trust(path, {"alg": module}, trust)
     learn = import_learn(module)
     parts = {n: x.marker(Part) for n, x in learn.declared.items() if x.marker(Part)}
-    stored |= {n: part.when_loaded for n, part in parts.items() if part.when_loaded}
+    stored |= {n: part.when_loaded for n, part in parts.items() if not part.in_model}
     check_trust(path, external_code(stored, changed_parts(learn, stored)), trust)
     for name in stored.pop(MISSING, []):
         if name not in given:
@@ -64,9 +68,11 @@ def load(path: str | os.PathLike, trust: bool = False, **given) -> "Model":
                 f"{path} has no {name}, which was not text or a number; give it again "
                 f"in Python, {name}=..."
             )
-    spaces = [space_from_json(metadata[name]) for name in SPACES]
-    only_loaded = dict(env=NoEnv(1, *spaces), total_timesteps=0, load_path=path)
-    return learn(**{**stored, **given}, **only_loaded)
+    obs, actions = (metadata[name] for name in SPACES)
+    obs = flat_observations(space_from_json(obs), obs.get("stack", 1))
+    spaces = obs, flat_actions(space_from_json(actions))
+    loaded = dict(env=NoEnv(1, *spaces), total_timesteps=0, load_path=path)
+    return learn(**{**stored, **given}, **loaded, defaults=False)
 
 
 class NoEnv(VecEnv):
@@ -125,7 +131,8 @@ def find_env(path, env=None, trust=False) -> TrainedEnv:
     Args:
         path: a log folder, or a model or checkpoint in one.
         env: id of the environment, in place of the one that it was trained in.
-        trust: whether to import the module of a ``module:EnvId`` that the folder names.
+        trust: whether to import the algorithm and the module of a ``module:EnvId`` that
+            the folder names.
 
     Raises:
         UserFileError: if ``path`` does not exist, or neither a log folder nor ``env``
@@ -146,7 +153,10 @@ def find_env(path, env=None, trust=False) -> TrainedEnv:
         raise UserFileError(
             f"no config.json beside {path} names an environment; give --env"
         )
-    check_trust(path, external_code({"env": stored["env"]}), trust)
+    code = external_code(stored, ())
+    check_trust(path, code, trust)
+    if "alg" in code:
+        import_learn(find_algorithm(code["alg"]))  # It may register environments.
     return TrainedEnv(
         find_spec(stored["env"]),
         stored["env_type"],

@@ -32,6 +32,7 @@ from baselines.common.saving.checkpoints import (
     Checkpoints,
     can_continue,
     find_run_folder,
+    list_manifests,
     name_newest,
 )
 from baselines.common.saving.config import (
@@ -45,6 +46,7 @@ from baselines.common.saving.log_folder import check_may_overwrite
 from baselines.common.saving.progress import check_may_restart
 from baselines.common.updates.update import move_towards
 from baselines.common.vec_env.vec_env import VecEnv, is_resumable
+from baselines.common.vec_env.vec_normalize import VecNormalize, normalizes
 
 M = TypeVar("M")
 NOT_RESUMABLE = (
@@ -97,6 +99,9 @@ class Run:
             )
         self.seed = make_seed(given["seed"])
         self.env = as_vec_env(env, self.seed)
+        if given["normalize_rewards"] and not normalizes(self.env, "rewards"):
+            # With gamma 0.99, whatever the algorithm's is, as in OpenAI Baselines.
+            self.env = VecNormalize(self.env, ob=False)
         self.envs = [self.env]  # whose state is saved
         if not isinstance(self.env.action_space, learn.actions):
             kinds = " or ".join(kind.__name__ for kind in learn.actions)
@@ -104,7 +109,7 @@ class Run:
                 f"the action space {self.env.action_space} is not supported: {name} "
                 f"needs a {kinds} one"
             )
-        self.evaluation = make_evaluation(given, self.seed)
+        self.evaluation = make_evaluation(given, self.env, self.seed)
         if self.evaluation is not None:
             self.envs.append(self.evaluation.env)
         for each in self.envs:
@@ -116,6 +121,7 @@ class Run:
         self.num_timesteps = self.previous_timesteps = self.checkpoint_interval = 0
         self.model = self.status = self.row = None
         self.stop = self.reached_score = self.has_row = self.has_loaded = False
+        self.is_shown_only = False
         self.signals = StopSignals()
 
     def make_model(self, kind: Callable[..., M], *arguments, **keywords) -> M:
@@ -230,7 +236,11 @@ class Run:
         config = make_config(self.stored_arguments(), self.arguments.command)
         spec = getattr(self.env, "spec", None)
         kwargs = {} if spec is None else changed_kwargs(spec)
-        return config | {"env_kwargs": kwargs, "update_size": self.batch_size}
+        return config | {
+            "sources": self.arguments.sources,
+            "env_kwargs": kwargs,
+            "update_size": self.batch_size,
+        }
 
     def resumed_config(self) -> dict:
         """Returns the content of ``config.json`` of the run that is resumed."""
@@ -308,6 +318,8 @@ class Run:
             name = signal.Signals(number).name if number else kind.__name__
             config = self.make_config() | {"log_formats": logger.current.formats}
             resume = resume_command(logger.get_dir(), config)
+            if list_manifests(folder):
+                logger.log(f"baselines.load({logger.get_dir()!r}) returns the model")
             logger.log(f"{name}: {name_newest(folder)}; continue with {resume}")
         if self.total_timesteps:
             logger.current.end_run()
@@ -375,12 +387,18 @@ class Run:
         counted when an update ends.
         """
         before, now = self.episodes.previous, self.episodes.count
-        return count_due(before, now, print_freq) > 0 or (self.is_last and now > 0)
+        return self._due(
+            count_due(before, now, print_freq) > 0 or (self.is_last and now > 0)
+        )
 
     def row_due(self, log_interval: int) -> bool:
         """Whether an update has a row: first, last, and every ``log_interval``-th."""
         nupdates = self.num_timesteps // self.batch_size
-        return nupdates == 1 or nupdates % log_interval == 0 or self.is_last
+        return self._due(nupdates == 1 or nupdates % log_interval == 0 or self.is_last)
+
+    def _due(self, is_due) -> bool:
+        self.is_shown_only = not is_due and self.status.wants_row()
+        return is_due or self.is_shown_only
 
     def log(self, metrics: dict, **columns) -> None:
         """Makes the row of this update, which is written when the update ends.
@@ -392,7 +410,11 @@ class Run:
             metrics: of the loss; arrays are replaced by their means.
             columns: other numbers.
         """
-        self.row = columns | {k: float(np.mean(v)) for k, v in metrics.items()}
+        row = columns | {k: float(np.mean(v)) for k, v in metrics.items()}
+        if self.is_shown_only:
+            logger.current.show_row(self._shared_columns() | row)
+        else:
+            self.row = row
 
     def end_update(self) -> None:
         """Writes the row and checkpoint that are due; ranks agree on whether to stop.
@@ -421,7 +443,9 @@ class Run:
         self.stop_at_score()
         self.status.update(self.num_timesteps, self.episodes, self.row is not None)
         if self.row is not None:
-            self._write_row()
+            logger.logkvs(self._shared_columns() | self.row)
+            logger.dumpkvs()
+            self.row, self.has_row = None, True
         if not self.checkpoint_interval:
             return
         with timed("checkpoints"):
@@ -447,17 +471,14 @@ class Run:
             )
             self.stop = self.reached_score = True
 
-    def _write_row(self):
+    def _shared_columns(self) -> dict:
         seconds = time.perf_counter() - self.start_time
-        shared = {
+        return {
             "total_timesteps": self.num_timesteps,
             "time_elapsed": round(self.clock.seconds, 3),
             "fps": int((self.num_timesteps - self.first_timestep) / seconds),
             **self.episodes.columns(),
         }
-        logger.logkvs(shared | self.row)
-        logger.dumpkvs()
-        self.row, self.has_row = None, True
 
 
 def changed_kwargs(spec) -> dict:

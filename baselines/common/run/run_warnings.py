@@ -1,27 +1,18 @@
 """What a user should know when a run begins: what has no effect, or a bad one."""
 
-import gymnasium as gym
 import keras
 import numpy as np
 
 from baselines.common.arguments.schedules import check_schedule
-from baselines.common.envs.recorder import has_wrapper
-from baselines.common.envs.spaces import has_channels_first, is_image, looks_like_pixels
+from baselines.common.envs.spaces import has_channels_first, has_large_numbers, is_image
 from baselines.common.networks.distributions import DiagGaussian
-from baselines.common.vec_env import VecEnvWrapper
+from baselines.common.vec_env.vec_normalize import normalizes
 
 
-def find_warnings(run) -> list:
-    """Returns the warnings about a ``Run`` that is about to train, one line each."""
-    return [
-        *run.arguments.without_effect(),
-        *getattr(run.env, "ignored", []),
-        *find_mistakes(run),
-    ]
-
-
-def find_mistakes(run):
-    """Yields a line for each mistake that trains without an error, but badly."""
+def find_warnings(run):
+    """Yields the warnings about a ``Run`` that is about to train, one line each."""
+    yield from run.arguments.without_effect()
+    yield from getattr(run.env, "ignored", [])
     values = run.arguments
     for name, argument in run.arguments.declared.items():
         schedule = check_schedule in argument.markers and callable(values[name])
@@ -30,7 +21,7 @@ def find_mistakes(run):
                 f"{name} is 0 when training begins: its function gets the fraction of "
                 "training that is done, not of what remains"
             )
-    if normalizes_observations(run.env):
+    if normalizes(run.env, "observations"):
         instead = "leave it out (VecNormalize: ob=False)"
         if "normalize_observations" in values:
             instead += ", and give normalize_observations=True"
@@ -39,13 +30,20 @@ def find_mistakes(run):
             f"the model, which will get others in evaluate and play: {instead}"
         )
     space = run.env.observation_space
-    undivided = looks_like_pixels(space) and len(space.shape) != 3
-    undivided &= not values.get("normalize_observations")
-    if undivided or (is_image(space) and has_channels_first(space)):
+    normalized = values.get("normalize_observations")
+    leaves = [x for x, _ in getattr(space, "leaves", {"": (space, 0)}).values()]
+    raw = [leaf for leaf in leaves if has_large_numbers(leaf) and not is_image(leaf)]
+    if raw and not normalized:
         yield (
-            f"observations of shape {space.shape} have numbers from 0 to 255, but not "
-            "the shape of images for networks, [height, width, channels]: move or add "
-            "an axis, or divide them, with gymnasium.wrappers.TransformObservation"
+            f"observations of shape {raw[0].shape} have bounds beyond -127 to 127, and "
+            "networks get them as they are: divide them, for instance with "
+            "gymnasium.wrappers.RescaleObservation(env, -1, 1)"
+        )
+    if has_channels_first(space):
+        yield (
+            f"observations of shape {space.shape} look like images with the channels "
+            "first, but networks take [height, width, channels]: move the axis with "
+            "gymnasium.wrappers.TransformObservation"
         )
     gaussian = type(getattr(run.model, "distribution", None)) is DiagGaussian
     if gaussian and not suits_gaussian(run.env.action_space):
@@ -54,22 +52,13 @@ def find_mistakes(run):
             "begins with actions of mean 0 and standard deviation 1: scale them, for "
             "instance with gymnasium.wrappers.RescaleAction(env, -1, 1)"
         )
+    joint = getattr(getattr(run.model, "kind", None), "joint", False)
     for part in getattr(run.model, "parts", {}).values():
-        if idle := find_idle(part):
+        if idle := find_idle(part) - ({"BatchRenorm"} if joint else set()):
             yield (
                 f"{' and '.join(sorted(idle))} of the network have no effect: layers "
                 "act as after training, and the loss has no other terms"
             )
-
-
-def normalizes_observations(venv) -> bool:
-    """Whether a wrapper normalises observations; false if that is unknown."""
-    while isinstance(venv, VecEnvWrapper):
-        if getattr(venv, "ob_rms", None) is not None:
-            return True
-        venv = venv.venv
-    envs = getattr(venv, "envs", [])
-    return any(has_wrapper(env, gym.wrappers.NormalizeObservation) for env in envs)
 
 
 def suits_gaussian(space) -> bool:
@@ -84,7 +73,11 @@ def suits_gaussian(space) -> bool:
 
 def find_idle(layer) -> set:
     """Returns what has no effect in a Keras layer and those that it consists of."""
-    idle = {type(layer).__name__} & {"BatchNormalization", "Dropout"}
+    idle = {type(layer).__name__} & {
+        "BatchNormalization",
+        "BatchRenorm",
+        "Dropout",
+    }
     children = layer.layers if isinstance(layer, keras.Model) else []
     regularizers = {"regularizers"} if layer.losses else set()
     return idle.union(regularizers, *map(find_idle, children))

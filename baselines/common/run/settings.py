@@ -21,11 +21,6 @@ def run_arguments(
         "environments that run in parallel (default: the algorithm's for this kind of "
         "environment, else 1)",
     ] = 1,
-    normalize_rewards: Annotated[
-        bool,
-        "divide rewards by the running standard deviation of returns (default: the "
-        "algorithm's for this kind of environment, else False)",
-    ] = False,
     reward_scale: Annotated[
         float,
         arg.NeedsNo("normalize_rewards"),

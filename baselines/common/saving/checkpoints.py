@@ -219,6 +219,8 @@ def check_ranks(folder, ranks) -> None:
 
 def list_manifests(folder) -> list:
     """Returns the paths of all manifests, oldest first, damaged ones included."""
+    if not folder:
+        return []
     return sorted(glob(os.path.join(escape(folder), f"{'[0-9]' * 12}.json")))
 
 

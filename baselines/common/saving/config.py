@@ -18,7 +18,16 @@ VERSIONS_OF = (
     *("tensorflow", "keras", "numpy", "gymnasium", "opencv-python-headless", "ale-py"),
     *("stable-retro", "mujoco", "gymnasium-robotics", "box2d", "mpi4py"),
 )
-PARTS = "network", "values", "reward"  # arguments that may name code of one's own
+PARTS = (
+    "network",
+    "value_network",
+    "distribution",
+    "values",
+    "critic",
+    "memory",
+    "optimizer",
+    "reward",
+)
 
 
 def make_config(arguments, command=None) -> dict:

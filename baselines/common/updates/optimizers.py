@@ -3,13 +3,39 @@
 Keras' own optimisers make a pass over each variable for every operation.
 """
 
+from typing import Annotated
+
 import keras
 from keras import ops
 
 from baselines.common import backend
+from baselines.common.arguments.types import Fraction, NonNegative
+from baselines.common.base.errors import UserTypeError
 
 
-def clip_gradients(optimizer, gradients):
+def adam(beta_1: Annotated[Fraction, "decay of the mean gradient"] = 0.9):
+    """Adam (Kingma and Ba 2015)."""
+    return Adam(beta_1=beta_1)
+
+
+def adamw(
+    weight_decay: Annotated[NonNegative, "decay of weights, times lr"] = 0.01,
+):
+    """Adam with decoupled weight decay (Loshchilov and Hutter 2019)."""
+    return keras.optimizers.AdamW(weight_decay=weight_decay)
+
+
+def rmsprop(rho: Annotated[Fraction, "decay of the mean square"] = 0.99):
+    """RMSProp, with an epsilon of 1e-5 inside the square root."""
+    return RMSprop(rho=rho, epsilon=1e-5)
+
+
+def sgd(momentum: Annotated[Fraction, "momentum of the gradient"] = 0.0):
+    """Stochastic gradient descent."""
+    return keras.optimizers.SGD(momentum=momentum)
+
+
+def _clipped(optimizer, gradients):
     """Returns gradients, their norms clipped as an optimiser's arguments say."""
     limit = optimizer.clipnorm or optimizer.global_clipnorm
     if limit is None:
@@ -23,7 +49,7 @@ def clip_gradients(optimizer, gradients):
     ]
 
 
-def unchanged(optimizer, gradients_and_variables):
+def _unchanged(optimizer, gradients_and_variables):
     """Returns gradients unchanged.
 
     Keras would sum them over TensorFlow's replicas, of which there is only one here.
@@ -40,8 +66,8 @@ class RMSprop(keras.optimizers.RMSprop):
     inside the square root in Keras as well.)
     """
 
-    _clip_gradients = clip_gradients
-    _all_reduce_sum_gradients = unchanged
+    _clip_gradients = _clipped
+    _all_reduce_sum_gradients = _unchanged
 
     def build(self, variables):
         super().build(variables)
@@ -65,8 +91,8 @@ class RMSprop(keras.optimizers.RMSprop):
 class Adam(keras.optimizers.Adam):
     """Adam (Kingma and Ba 2015)."""
 
-    _clip_gradients = clip_gradients
-    _all_reduce_sum_gradients = unchanged
+    _clip_gradients = _clipped
+    _all_reduce_sum_gradients = _unchanged
 
     def __init__(
         self, learning_rate=0.001, beta_1=0.9, beta_2=0.999, epsilon=1e-8, **keywords
@@ -86,3 +112,39 @@ class Adam(keras.optimizers.Adam):
             self.beta_2,
             self.epsilon,
         )
+
+
+class Groups:
+    """Several optimisers, each for some of the variables that one ``Step`` trains.
+
+    Its gradients are computed together, and clipped as each optimiser says.
+
+    Args:
+        groups: for each optimiser (optimizer, variables, factor): the factor on the
+            learning rate of the update.
+    """
+
+    def __init__(self, *groups):
+        self.groups = groups
+        for optimizer, variables, _ in groups:
+            optimizer.build(variables)
+        self.built = True
+        self.iterations = groups[0][0].iterations
+        self.learning_rate = self  # which is set as a Keras optimizer's is
+
+    @property
+    def variables(self) -> list:
+        return [v for optimizer, _, _ in self.groups for v in optimizer.variables]
+
+    def assign(self, learning_rate) -> None:
+        """Sets the learning rate of all groups."""
+        for optimizer, _, factor in self.groups:
+            optimizer.learning_rate.assign(factor * learning_rate)
+
+    def apply(self, gradients, variables) -> None:
+        """Takes a step; raises UserTypeError for a variable that is in no group."""
+        left = {id(v): gradient for v, gradient in zip(variables, gradients)}
+        for optimizer, group, _ in self.groups:
+            optimizer.apply([left.pop(id(v)) for v in group], group)
+        if left:
+            raise UserTypeError(f"{len(left)} variables of the step are in no group")

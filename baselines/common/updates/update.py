@@ -26,8 +26,33 @@ class Step(NamedTuple):
     variables: list  # what is trained
 
 
+def make_optimizer(
+    build: Callable | None, kind: Callable, limits: dict, **settings
+) -> keras.optimizers.Optimizer:
+    """Returns the optimizer of a run.
+
+    Args:
+        build: function that returns it, such as the argument ``optimizer`` of
+            ``learn()``; None for the algorithm's own.
+        kind: class of that one.
+        limits: what any optimizer gets, such as ``clipnorm``, ``global_clipnorm`` or
+            ``learning_rate``.
+        settings: other arguments of ``kind``.
+    """
+    if build is None:
+        return kind(**limits, **settings)
+    optimizer = build()
+    for name, limit in limits.items():
+        setattr(optimizer, name, limit)
+    return optimizer
+
+
 def make_update(
-    *steps, variables: Sequence = (), after: Callable | None = None, scan: bool = False
+    *steps,
+    variables: Sequence = (),
+    after: Callable | None = None,
+    scan: bool = False,
+    until: Callable | None = None,
 ) -> Callable:
     """Returns ``update(learning_rate, batch, *more) -> metrics``, one compiled call.
 
@@ -50,6 +75,8 @@ def make_update(
         scan: whether ``update`` is repeated for each slice of ``batch``, an array
             [K, ...] or a nest of them; ``more`` is the same every time. This is one
             compiled call as well. Metrics then have a first axis K.
+        until: function of the metrics of a slice (of rank 0) that says whether those
+            after it are left out, also from the metrics; None for never.
 
     Raises:
         UserTypeError: if a step trains nothing; from ``update``, if a loss does not
@@ -88,14 +115,18 @@ def make_update(
 
     if several:
         checked = with_equal_variables(update, variables, steps)
-        call = scanned(checked) if scan else checked
+        call = scanned(checked, until) if scan else checked
     elif scan:
         compiled = backend.scan(
-            lambda batch, rate, *more: update(rate, batch, *more), everything
+            lambda batch, rate, *more: update(rate, batch, *more), everything, until
         )
 
         def call(learning_rate, batch, *more):
-            return compiled(batch, learning_rate, *more)
+            found = compiled(batch, learning_rate, *more)
+            if until is None:
+                return found
+            metrics, made = found
+            return {k: x[: np.count_nonzero(made)] for k, x in metrics.items()}
 
     else:
         call = backend.compile(update, everything)
@@ -146,14 +177,21 @@ def with_equal_variables(update, variables, steps):
     return checked_update
 
 
-def scanned(update):
-    """Returns a function that calls ``update`` once for each slice of a batch."""
+def scanned(update, until):
+    """Returns a function that calls ``update`` once for each slice of a batch.
+
+    Args:
+        update: of one slice.
+        until: as in ``make_update``.
+    """
 
     def update_with_slices(learning_rate, slices, *batch):
         metrics = []
         for k in range(len(keras.tree.flatten(slices)[0])):
             one = keras.tree.map_structure(lambda x, k=k: x[k], slices)
             metrics.append(update(learning_rate, one, *batch))
+            if until is not None and mpi.broadcast(bool(until(metrics[-1]))):
+                break
         return keras.tree.map_structure(lambda *x: np.stack(x), *metrics)
 
     return update_with_slices

@@ -7,7 +7,12 @@ import numpy as np
 from baselines.common.base.errors import UserValueError
 from baselines.common.saving.states import check_like
 from baselines.common.vec_env.serial_envs import SerialEnvs
-from baselines.common.vec_env.vec_env import VecEnv, check_actions, check_equal_spaces
+from baselines.common.vec_env.vec_env import (
+    VecEnv,
+    check_actions,
+    check_equal_spaces,
+    list_indices,
+)
 
 
 class DummyVecEnv(VecEnv):
@@ -65,6 +70,11 @@ class DummyVecEnv(VecEnv):
         actions, self._actions = self._actions, None
         rewards, dones, infos = self._serial.step(actions)
         return self._obs.copy(), rewards, dones, infos
+
+    def for_each(self, fn, indices=None):
+        numbers = list_indices(indices, self.num_envs)
+        found = self._serial.for_each(fn, numbers)
+        return [found[n] for n in numbers]
 
     def local_env(self):
         """Returns an environment in this process, to compute the rewards of goals."""

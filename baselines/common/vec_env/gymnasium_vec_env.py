@@ -1,9 +1,18 @@
 """A Gymnasium VectorEnv with the interface of a VecEnv."""
 
+import math
+
 import numpy as np
 from gymnasium.vector import AutoresetMode
+from gymnasium.vector.utils import concatenate, create_empty_array, iterate
 
 from baselines.common.base.errors import UserTypeError, UserValueError
+from baselines.common.envs.nests import (
+    FlatBox,
+    flat_actions,
+    flat_observations,
+    flatten,
+)
 from baselines.common.vec_env.vec_env import VecEnv, check_actions
 
 
@@ -18,7 +27,7 @@ class GymnasiumVecEnv(VecEnv):
         UserTypeError: for another reset mode, in which the step after the end of an
             episode belongs to no episode.
         UserValueError: from ``reset`` and ``step_wait``, for numbers that are not
-            finite.
+            finite, and for environments that change an array that they returned.
         DivergedError: from ``step_async``, for an action that is NaN.
     """
 
@@ -33,34 +42,67 @@ class GymnasiumVecEnv(VecEnv):
             )
         super().__init__(
             vector_env.num_envs,
-            vector_env.single_observation_space,
-            vector_env.single_action_space,
+            flat_observations(vector_env.single_observation_space),
+            flat_actions(vector_env.single_action_space),
         )
         self.vector_env = vector_env
         self._seed = seed
         self._actions = None
+        self._unchanged_ends = 0  # from the first episode on
+
+    def env_method(self, name, *args, indices=None, **kwargs):
+        vector_env = self.vector_env.unwrapped
+        if indices is not None:
+            return super().env_method(name, *args, indices=indices, **kwargs)
+        if not hasattr(vector_env, "call"):  # such as one that is not made of Envs
+            return []
+        return list(vector_env.call(name, *args, **kwargs))
 
     def reset(self):
         obs, _ = self.vector_env.reset(seed=self._seed)
         self._seed = None
+        return self._flatten(obs)
+
+    def _flatten(self, obs):
+        if isinstance(self.observation_space, FlatBox):
+            each = iterate(self.vector_env.observation_space, obs)
+            obs = np.stack([self.observation_space.flatten(x) for x in each])
         check_finite("an observation", obs)
         return np.array(obs)
 
     def step_async(self, actions):
         self._actions = check_actions(actions, self.num_envs)
+        if hasattr(self.action_space, "unflatten"):
+            space = self.vector_env.single_action_space
+            each = [self.action_space.unflatten(action) for action in self._actions]
+            out = create_empty_array(space, self.num_envs)
+            self._actions = concatenate(space, each, out)
 
     def step_wait(self):
         obs, rewards, terminated, truncated, info = self.vector_env.step(self._actions)
         check_finite("a reward", rewards)
-        check_finite("an observation", obs)
+        obs = self._flatten(obs)
         dones = terminated | truncated
         infos = [{} for _ in range(self.num_envs)]
         for i in np.flatnonzero(dones):
+            last_obs = flatten(self.observation_space, info["final_obs"][i])
+            self._check_last(last_obs, obs[i])
             infos[i] = info_of(info.get("final_info", {}), i) | {
-                "terminal_observation": info["final_obs"][i],
+                "terminal_observation": last_obs,
                 "TimeLimit.truncated": bool(truncated[i] and not terminated[i]),
             }
-        return np.array(obs), rewards.astype(np.float32), dones, infos
+        return obs, rewards.astype(np.float32), dones, infos
+
+    def _check_last(self, last_obs, first_obs):
+        if not np.array_equal(last_obs, first_obs):
+            self._unchanged_ends = -math.inf
+        self._unchanged_ends += 1
+        if self._unchanged_ends == 3:
+            raise UserValueError(
+                "the last observations of three episodes equal the first of the next: "
+                "the environment changes an array that it has returned, which a "
+                "VectorEnv does not copy; return copies, or use make_vec_env"
+            )
 
     def get_images(self):
         images = self.vector_env.render()

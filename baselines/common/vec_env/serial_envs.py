@@ -3,6 +3,7 @@
 import numpy as np
 
 from baselines.bench.monitor import Monitor
+from baselines.common.envs.nests import flatten_env
 from baselines.common.envs.recorder import (
     get_env_state,
     has_generator,
@@ -20,6 +21,7 @@ class SerialEnvs:
 
     Attributes:
         envs: the environments.
+        first: number of the first among those of all workers.
         obs: [n, *observation shape], the current observations; ``share`` sets it.
         lost: last observations, by index, of episodes that a dead worker took with it:
             they end in the next step.
@@ -28,6 +30,7 @@ class SerialEnvs:
 
     def __init__(self):
         self.envs = []
+        self.first = 0
         self.obs = None
         self.lost = {}
         self.current = 0
@@ -42,7 +45,7 @@ class SerialEnvs:
         """Returns ((observation space, action space), resumable) of each."""
         for self.current, env_fn in enumerate(env_fns):
             with Monitor.without_files():  # if it is reset, to seed it
-                self.envs.append(with_recorder(env_fn()))
+                self.envs.append(with_recorder(flatten_env(env_fn())))
         return [
             ((env.observation_space, env.action_space), is_resumable(env))
             for env in self.envs
@@ -76,6 +79,11 @@ class SerialEnvs:
             infos.append(info)
         self.lost = {}
         return rewards, dones, infos
+
+    def for_each(self, fn, numbers) -> dict:
+        """Returns ``fn(env)`` of those environments whose number is in a list."""
+        envs = ((self.first + i, env) for i, env in self.each())
+        return {number: fn(env) for number, env in envs if number in numbers}
 
     def render(self) -> list:
         return [env.render() for _, env in self.each()]

@@ -12,6 +12,7 @@ import numpy as np
 
 from baselines.common.base import mpi
 from baselines.common.base.errors import (
+    RaisedInWorker,
     UserFileError,
     UserValueError,
     WorkerDied,
@@ -23,6 +24,7 @@ from baselines.common.vec_env.vec_env import (
     VecEnv,
     check_actions,
     check_equal_spaces,
+    list_indices,
 )
 from baselines.common.vec_env.worker_process import EXIT_SECONDS, WorkerProcess
 
@@ -142,6 +144,16 @@ class SubprocVecEnv(VecEnv):
         infos = [info for part in infos for info in part]
         return self._copy_obs(), np.concatenate(rewards), np.concatenate(dones), infos
 
+    def for_each(self, fn, indices=None):
+        self._finish_step()
+        numbers = list_indices(indices, self.num_envs)
+        parts = self._ask_all("for_each", cloudpickle.dumps(fn), numbers)
+        for part in parts:
+            if isinstance(part, RaisedInWorker):
+                raise part
+        found = {n: result for part in parts for n, result in part.items()}
+        return [found[n] for n in numbers]
+
     def get_images(self):
         self._finish_step()
         return [image for part in self._ask_all("render") for image in part]
@@ -172,8 +184,8 @@ class SubprocVecEnv(VecEnv):
         if self._stepping:
             self.step_wait()
 
-    def _ask_all(self, request) -> list:
-        self._send(dict.fromkeys(self._workers, (request,)))
+    def _ask_all(self, *request) -> list:
+        self._send(dict.fromkeys(self._workers, request))
         return self._receive(replace=True)
 
     def _send(self, requests):
@@ -228,6 +240,11 @@ class SubprocVecEnv(VecEnv):
             if ready := wait(pipes, SLICE_SECONDS):
                 self._longest_wait = max(self._longest_wait, waited + SLICE_SECONDS)
                 return [pipes[pipe] for pipe in ready]
+            dead = [x for x in workers if x.process.poll() is not None]
+            for worker in dead:
+                worker.pipe.close()  # A process of its environments may hold it open.
+            if dead:
+                return dead
             waited += SLICE_SECONDS
             # Slow environments are given as long as they have taken before.
             if (number := stop_number()) and waited >= self._longest_wait:

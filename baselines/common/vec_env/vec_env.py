@@ -2,13 +2,19 @@
 
 import sys
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from typing import Any
 
+import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import ArrayLike
 
 from baselines.common.base.errors import DivergedError, UserTypeError, UserValueError
+from baselines.common.envs.masks import KEY
+from baselines.common.envs.recorder import has_wrapper
 
+Indices = int | Iterable[int] | None  # of environments; None for all
 # Observations, rewards, dones and infos, as ``step_wait`` returns them.
 Step = tuple[np.ndarray, np.ndarray, np.ndarray, list[dict]]
 
@@ -84,6 +90,32 @@ class VecEnv(ABC):
         """
         return tile_images(self.get_images())
 
+    def for_each(self, fn: Callable[[gym.Env], Any], indices: Indices = None) -> list:
+        """Returns ``fn(env)`` of environments, called in the process that runs them.
+
+        Raises:
+            UserTypeError: if this VecEnv has no access to single environments.
+        """
+        raise UserTypeError(f"{type(self).__name__} has no access to its environments")
+
+    def env_method(self, name: str, *args, indices: Indices = None, **kwargs) -> list:
+        """Returns what a method of each environment, or of its wrappers, returns."""
+        return self.for_each(
+            lambda env: env.get_wrapper_attr(name)(*args, **kwargs), indices
+        )
+
+    def get_attr(self, name: str, indices: Indices = None) -> list:
+        """Returns an attribute of each environment, or of its wrappers."""
+        return self.env_method("get_wrapper_attr", name, indices=indices)
+
+    def set_attr(self, name: str, value: Any, indices: Indices = None) -> None:
+        """Sets an attribute of each environment, or of the wrapper that has it."""
+        self.env_method("set_wrapper_attr", name, value, indices=indices)
+
+    def env_is_wrapped(self, kind: type, indices: Indices = None) -> list[bool]:
+        """Returns whether each environment has a Gymnasium wrapper of that class."""
+        return self.for_each(lambda env: has_wrapper(env, kind), indices)
+
     @property
     def unwrapped(self) -> "VecEnv":
         return self
@@ -107,7 +139,15 @@ class VecEnvWrapper(VecEnv):
         action_space: spaces.Space | None = None,
     ):
         self.venv = venv
-        observation_space = observation_space or venv.observation_space
+        inner = venv.observation_space
+        observation_space = observation_space or inner
+        fixed = KEY in getattr(inner, "parts", {}) or getattr(inner, "packed", False)
+        if fixed and not hasattr(observation_space, "parts"):
+            raise UserTypeError(
+                f"{type(self).__name__} changes observations as if they were numbers, "
+                f"but they are images and vectors, or have an {KEY}: "
+                f"{list(inner.parts)}"
+            )
         action_space = action_space or venv.action_space
         super().__init__(venv.num_envs, observation_space, action_space)
 
@@ -125,6 +165,12 @@ class VecEnvWrapper(VecEnv):
 
     def get_images(self) -> list:
         return self.venv.get_images()
+
+    def for_each(self, fn: Callable[[gym.Env], Any], indices: Indices = None) -> list:
+        return self.venv.for_each(fn, indices)
+
+    def env_method(self, name: str, *args, indices: Indices = None, **kwargs) -> list:
+        return self.venv.env_method(name, *args, indices=indices, **kwargs)
 
     @property
     def unwrapped(self) -> VecEnv:
@@ -151,6 +197,12 @@ def is_resumable(env) -> bool:
     return have_states and getattr(venvs[-1], "resumable", True)
 
 
+def list_indices(indices: Indices, num_envs: int) -> list[int]:
+    """Returns the numbers of the environments that ``indices`` stands for."""
+    numbers = np.arange(num_envs)
+    return np.atleast_1d(numbers if indices is None else numbers[indices]).tolist()
+
+
 def check_equal_spaces(spaces) -> None:
     """Raises unless all (observation, action) spaces are equal and hold arrays.
 
@@ -160,9 +212,9 @@ def check_equal_spaces(spaces) -> None:
     """
     if spaces[0][0].shape is None:
         raise UserTypeError(
-            f"observations have to be arrays, received the space {spaces[0][0]}; wrap "
-            "each environment in gymnasium.wrappers.FlattenObservation, or in "
-            "TransformObservation to pick one part"
+            "observations have to be arrays, or Dicts and Tuples of them, received the "
+            f"space {spaces[0][0]}; gymnasium.wrappers.TransformObservation can pick a "
+            "part"
         )
     for i, pair in enumerate(spaces):
         if pair != spaces[0]:

@@ -3,6 +3,7 @@
 import numpy as np
 from gymnasium import spaces
 
+from baselines.common.envs.nests import FlatBox
 from baselines.common.vec_env.vec_env import VecEnv, VecEnvWrapper, venvs_of
 
 
@@ -12,17 +13,22 @@ class VecFrameStack(VecEnvWrapper):
     After a reset the older frames are zero.
 
     Args:
-        venv: a VecEnv whose observations are a Box.
+        venv: a VecEnv whose observations are a Box. Of a Dict or Tuple, each image is
+            stacked by itself, and vectors are.
         nstack: how many frames.
     """
 
     def __init__(self, venv: VecEnv, nstack: int):
         space = venv.observation_space
-        low = np.concatenate([space.low] * nstack, axis=-1)
-        high = np.concatenate([space.high] * nstack, axis=-1)
-        super().__init__(venv, spaces.Box(low, high, dtype=space.dtype))
+        if isinstance(space, FlatBox):
+            stacked = FlatBox(space.nest, nstack * space.stack)
+        else:
+            low = np.concatenate([space.low] * nstack, axis=-1)
+            high = np.concatenate([space.high] * nstack, axis=-1)
+            stacked = spaces.Box(low, high, dtype=space.dtype)
+        super().__init__(venv, stacked)
         self.nstack = nstack
-        self.stacked_obs = np.zeros((self.num_envs, *low.shape), space.dtype)
+        self.stacked_obs = np.zeros((self.num_envs, *stacked.shape), space.dtype)
 
     def reset(self):
         self.stacked_obs[:] = 0

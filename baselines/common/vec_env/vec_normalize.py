@@ -6,7 +6,7 @@ from gymnasium import spaces
 from baselines.common.base.errors import UserTypeError
 from baselines.common.base.running_moments import RunningMoments
 from baselines.common.saving.states import check_like
-from baselines.common.vec_env.vec_env import VecEnv, VecEnvWrapper
+from baselines.common.vec_env.vec_env import VecEnv, VecEnvWrapper, venvs_of
 
 
 class VecNormalize(VecEnvWrapper):
@@ -110,3 +110,28 @@ class VecNormalize(VecEnvWrapper):
             if moments:
                 moments.set_state(state[key])
         self.returns = state["returns"].copy()
+
+
+# Attributes of VecNormalize, and of Gymnasium's NormalizeObservation and
+# NormalizeReward. (Those around a VectorEnv refuse same-step resets.)
+STATISTICS = {
+    "observations": ("ob_rms", "obs_rms"),
+    "rewards": ("ret_rms", "return_rms"),
+}
+
+
+def normalizes(env: VecEnv, what: str) -> bool:
+    """Whether a wrapper at any level normalises ``observations`` or ``rewards``.
+
+    Rewards that a VecNormalize divides by a number that stays the same do not count.
+    """
+    ours, others = STATISTICS[what]
+    *wrappers, env = venvs_of(env)
+    found = [x for x in wrappers if getattr(x, ours, None)]
+    if any(what == "observations" or x.training for x in found):
+        return True
+    find = getattr(env, "env_method", None)  # not of every library's VecEnv
+    try:
+        return find is not None and any(find("has_wrapper_attr", others))
+    except UserTypeError:  # of a VecEnv without access to its environments
+        return False

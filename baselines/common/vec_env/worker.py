@@ -28,7 +28,7 @@ from multiprocessing.connection import Connection
 import cloudpickle
 import numpy as np
 
-from baselines.common.base.errors import UserError
+from baselines.common.base.errors import RaisedInWorker, UserError
 from baselines.common.vec_env.serial_envs import SerialEnvs
 
 PR_SET_PDEATHSIG = 1  # of prctl(2)
@@ -51,11 +51,24 @@ class Worker(SerialEnvs):
     def share(self, first, shape, dtype):
         """Maps the observations [N, ...] of all; ours begin at row ``first``."""
         obs = np.ndarray(shape, dtype, mmap.mmap(self.memory_fd, 0))
+        self.first = first
         super().share(obs[first : first + len(self.envs)])
+
+    def for_each(self, fn, numbers):
+        try:
+            return super().for_each(cloudpickle.loads(fn), numbers)
+        except Exception:  # which is no reason to end the workers
+            number = self.first + self.current
+            text = f"environment {number} raised\n{traceback.format_exc().rstrip()}"
+            return RaisedInWorker(text)
 
     def answer(self, request, arguments) -> bytes:
         try:
-            return pickle.dumps((True, getattr(self, request)(*arguments)))
+            result = True, getattr(self, request)(*arguments)
+            try:
+                return pickle.dumps(result)
+            except Exception:  # such as for classes of the user's script
+                return cloudpickle.dumps(result)
         except BaseException as error:  # including sys.exit() in an environment
             user_error = error if isinstance(error, UserError) else None
             failure = self.current, user_error, traceback.format_exc()
