@@ -247,7 +247,7 @@ def test_losses_compare_each_sample_with_its_own(learn, small, env_id):
     shapes = []
 
     def callback(names, _):
-        if names["num_timesteps"] < 100:
+        if names["num_timesteps"] < 120:  # after learning_starts
             return False
         graphs = [x for x in gc.get_objects() if type(x).__name__ == "FuncGraph"]
         operations = sum((graph.get_operations() for graph in graphs), [])
