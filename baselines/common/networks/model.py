@@ -346,7 +346,7 @@ def make_scaling(space):
     if isinstance(space, FlatBox) and space.packed:
         return lambda obs: unpack(space, obs)
     if is_image(space):
-        return lambda obs: ops.cast(obs, "float32") / 255.0
+        return scaled
     if isinstance(space, (spaces.Box, spaces.MultiBinary)):
         return lambda obs: ops.cast(obs, "float32")
     if isinstance(space, spaces.Discrete):
@@ -367,6 +367,11 @@ def make_scaling(space):
     )
 
 
+def scaled(pixels):
+    """Returns bytes as numbers from 0 to 1. Nothing else divides them."""
+    return ops.cast(pixels, "float32") / 255.0
+
+
 def unpack(space, obs):
     """Returns the parts of observations of bytes, by name.
 
@@ -384,7 +389,7 @@ def unpack(space, obs):
         if is_image(leaf):
             height, width, channels = leaf.shape
             x = ops.reshape(x, (-1, space.stack, *leaf.shape))
-            x = ops.transpose(ops.cast(x, "float32") / 255.0, (0, 2, 3, 1, 4))
+            x = ops.transpose(scaled(x), (0, 2, 3, 1, 4))
             parts[name] = ops.reshape(x, (-1, height, width, space.stack * channels))
         else:
             size = spaces.flatdim(leaf) * space.stack
