@@ -41,7 +41,7 @@ ppo2/ppo2.py: ops.maximum(-advantages * ratio => ops.minimum(-advantages * ratio
 ppo2/ppo2.py: , shuffler=shuffler) => ) | resume
 dqn/dqn.py: ops.argmax(chooser_means => ops.argmax(values.mean(outputs) | dqn maths
 td3/td3.py: discounts * ops.min(values => discounts * ops.max(values | continuous maths
-sac/sac.py: ops.min(values, axis=0) + alpha * neglogps => ops.min(values, axis=0) | continuous maths
+common/networks/critics.py: ops.min(outputs[..., 0] => ops.max(outputs[..., 0] | continuous maths parts
 """  # noqa: E501
 
 

@@ -286,7 +286,7 @@ def counted_uploads():
         return call
 
     def compiling(compiler):
-        return lambda fn, variables: counted(compiler(fn, variables))
+        return lambda fn, *how: counted(compiler(fn, *how))
 
     with (
         mock.patch.object(backend, "to_device", counted(backend.to_device)),
