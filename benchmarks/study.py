@@ -151,25 +151,34 @@ def describe(study) -> str:
     return f"{study.name:<42} {state}"
 
 
-def train_all(folder, patterns, jobs, again) -> None:
-    """Trains the runs that match the patterns, unless results/ has them already.
+def choose(patterns, again) -> list:
+    """Returns the runs that match the patterns.
 
     Args:
-        folder: folder of the logs.
         patterns: of the names of runs.
-        jobs: number of runs at a time.
-        again: whether to train those as well that results/ has.
+        again: whether those are included that results/ has.
     """
-    chosen = [
+    return [
         study
         for study in RUNS.values()
         if any(fnmatch.fnmatch(study.name, pattern) for pattern in patterns)
         and (again or not is_kept(study))
     ]
+
+
+def train_all(chosen, folder, jobs, finish) -> None:
+    """Trains runs, each until it is over.
+
+    Args:
+        chosen: a ``Study`` for each run.
+        folder: folder of the logs.
+        jobs: number of runs at a time.
+        finish: called with each run and its log folder, once it is over.
+    """
     if not chosen:
         raise UserValueError(
-            f"nothing to train: no run matches {' '.join(patterns)}, or all are "
-            "finished or cut, see --list; --again trains those as well"
+            "nothing to train: no run matches, or all are finished or cut; --again "
+            "trains those as well"
         )
     shares = iter(range(jobs))
 
@@ -218,7 +227,7 @@ def main(argv=None):
         return
     # So that the runs end as well, and save a checkpoint.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    train_all(args.folder, args.patterns, args.jobs, args.again)
+    train_all(choose(args.patterns, args.again), args.folder, args.jobs, finish)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from test_readme import skip_without_packages
 
 from baselines.common.base.errors import UserValueError
 from baselines.common.run.command_line import read_arguments
-from benchmarks import plot_speed, study, tables
+from benchmarks import plot_speed, solved, study, tables
 from benchmarks.study import RUNS, Study
 
 PAGE = tables.RESULTS / "README.md"
@@ -197,3 +197,25 @@ def test_no_run_is_started_after_one_failed(results, tmp_path, monkeypatch, jobs
     with pytest.raises(UserValueError, match="b has failed"):
         study.main([str(tmp_path), f"--jobs={jobs}"])
     assert sorted(trained) == ["a", "b"]
+
+
+def test_page_of_solved_tasks(results, tmp_path, monkeypatch):
+    words = "--alg=a2c --env=CartPole-v1 --num_timesteps=1000 --seed=0"
+    runs = [Study("a2c/CartPole-v1/0", words)]
+    monkeypatch.setattr(solved, "list_runs", lambda: runs)
+    monkeypatch.setattr(solved, "TASKS", {"CartPole-v1": "a2c ppo2"})
+    monkeypatch.setattr(solved, "GAMES", {"CartPole-v1": 2})
+    solved.main([str(tmp_path / "logs"), "--write"])
+    (row,) = solved.read().values()
+    assert row["steps"] == 1000
+    assert row["deterministic"]
+    assert row["curve"][-1][0] == 1000
+    page = (results / "solved.md").read_text()
+    missing = f"{475 - row['mean']:.3g} below"
+    assert f"| a2c | {row['mean']:.4g} | 1,000 |" in page
+    assert f"| {missing} |\n| ppo2 | not run |" in page
+    assert "0 of 1 tasks" in page
+    row |= {"mean": 475, "name": "ppo2/CartPole-v1/0"}
+    (results / "solved.jsonl").write_text(f"{json.dumps(row)}\n")
+    solved.main(["--write"])
+    assert "1 of 1 tasks" in (results / "solved.md").read_text()

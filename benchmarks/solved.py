@@ -1,0 +1,195 @@
+"""Trains standard tasks by their default commands, and says which are solved.
+
+    python -m benchmarks.solved FOLDER                    trains what is missing
+    python -m benchmarks.solved FOLDER 'ppo2/*'           only these
+    python -m benchmarks.solved --write                   makes results/solved.md
+
+Each run is named ALGORITHM/ENVIRONMENT/SEED, and is the command ``python -m
+baselines.run --alg=ALGORITHM --env=ENVIRONMENT --seed=SEED``. It has a log folder below
+FOLDER and, once finished, a line in results/solved.jsonl: its command and commit, agent
+steps and minutes, learning curve, and the returns of games that ``baselines.evaluate``
+played afterwards. ``--jobs`` is as in ``benchmarks.study``.
+"""
+
+import argparse
+import collections
+import fnmatch
+import json
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+from threading import Lock
+
+import gymnasium as gym
+
+from baselines.common.arguments import cli
+from baselines.common.base.errors import UserValueError
+from benchmarks import study, tables
+from benchmarks.faults import markdown
+
+SEEDS = range(3)
+GAMES = collections.defaultdict(lambda: 100, {"Blackjack-v1": 10_000})
+DISCRETE = "a2c acer acktr deepq dqn ppo1 ppo2 pqn qrdqn rainbow trpo"
+CONTINUOUS = "a2c acktr crossq ddpg ppo1 ppo2 sac td3 tqc trpo"
+TASKS = {
+    "CartPole-v1": DISCRETE,
+    "Acrobot-v1": DISCRETE,
+    "MountainCar-v0": DISCRETE,
+    "LunarLander-v3": DISCRETE,
+    "FrozenLake-v1": DISCRETE,
+    "CliffWalking-v1": DISCRETE,
+    "Taxi-v3": DISCRETE,
+    "Blackjack-v1": DISCRETE,
+    "Pendulum-v1": CONTINUOUS,
+    "MountainCarContinuous-v0": CONTINUOUS,
+    "LunarLanderContinuous-v3": CONTINUOUS,
+    "BipedalWalker-v3": CONTINUOUS,
+}
+# Mean scores that count as solved where Gymnasium has no threshold.
+THRESHOLDS = {
+    # The lowest among RL Baselines3 Zoo's agents, that of its PPO.
+    "Pendulum-v1": -172.2,
+    "CliffWalking-v1": -13,  # the shortest way
+    # The best that hitting and standing can do is -0.0466, by dynamic programming, and
+    # the standard error of 10,000 games is 0.0095.
+    "Blackjack-v1": -0.056,
+}
+LOCK = Lock()
+
+
+def threshold(task) -> float:
+    """Returns the mean score from which a task counts as solved."""
+    if task in THRESHOLDS:
+        return THRESHOLDS[task]
+    return gym.spec(task).reward_threshold
+
+
+def list_runs() -> list:
+    """Returns a ``Study`` for each run, those of one seed after the other."""
+    return [
+        study.Study(f"{alg}/{task}/{seed}", f"--alg={alg} --env={task} --seed={seed}")
+        for seed in SEEDS
+        for task, algorithms in TASKS.items()
+        for alg in algorithms.split()
+    ]
+
+
+def read() -> dict:
+    """Returns what is known of the finished runs, by name."""
+    path = tables.RESULTS / "solved.jsonl"
+    lines = tables.read_lines(path) if path.exists() else []
+    return {row["name"]: row for row in map(json.loads, lines)}
+
+
+def finish(run, folder) -> None:
+    """Evaluates a run, and adds its line to the results."""
+    task = run.name.split("/")[1]
+    command = [sys.executable, "-m", "baselines.evaluate", str(folder), "--json"]
+    command += [f"--episodes={GAMES[task]}", "--seed=1000"]
+    printed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    found = json.loads(printed.stdout)
+    record = tables.read_record(folder)
+    curve = [
+        [int(row["total_timesteps"]), float(row["eprewmean"])]
+        for row in tables.read_rows(folder / "progress.csv")
+        if row["eprewmean"] not in ("", "nan")
+    ]
+    last = tables.read_rows(folder / "progress.csv")[-1]
+    row = {
+        "name": run.name,
+        "command": f"{run.program} {run.arguments}",
+        "commit": " ".join(map(tables.short, record.commits)),
+        "steps": int(last["total_timesteps"]),
+        "minutes": round(float(last["time_elapsed"]) / 60, 2),
+        "games": GAMES[task],
+        "deterministic": found["deterministic"],
+        "mean": found["mean"],
+        "std": found["std"],
+        "curve": curve[:: len(curve) // 50 + 1] + curve[-1:],
+    }
+    with LOCK, (tables.RESULTS / "solved.jsonl").open("a") as file:
+        file.write(json.dumps(row) + "\n")
+
+
+def table(task, rows) -> str:
+    """Returns the table of a task, with a line for each algorithm.
+
+    Args:
+        task: id of the environment.
+        rows: of its runs, as ``read`` returns them.
+    """
+    lines = []
+    for alg in TASKS[task].split():
+        runs = [row for row in rows if row["name"].split("/")[0] == alg]
+        if not runs:
+            lines.append((-float("inf"), [alg, "not run", "", "", ""]))
+            continue
+        scores = [row["mean"] for row in runs]
+        mean = statistics.mean(scores)
+        missing = threshold(task) - mean
+        minutes = statistics.median(row["minutes"] for row in runs)
+        line = [
+            alg,
+            ", ".join(f"{score:.4g}" for score in scores),
+            f"{runs[0]['steps']:,}",
+            f"{minutes:.1f}",
+            "yes" if missing <= 0 else f"{missing:.3g} below",
+        ]
+        lines.append((mean, line))
+    lines.sort(key=lambda pair: -pair[0])
+    header = ["Algorithm", "Mean score of each seed", "Agent steps", "Minutes"]
+    return markdown([*header, "Solved"], [line for _, line in lines])
+
+
+def write() -> None:
+    """Makes the page of results."""
+    found = collections.defaultdict(list)
+    for name, row in read().items():
+        found[name.split("/")[1]].append(row)
+    text, solved = "", 0
+    for task in TASKS:
+        rows = found[task]
+        kind = "" if task in THRESHOLDS else ", Gymnasium's threshold"
+        part = table(task, rows)
+        solved += "| yes |" in part
+        text += f"\n## {task}\n\nSolved from {threshold(task):g}{kind}.\n\n{part}\n"
+    (tables.RESULTS / "solved.md").write_text(
+        "# Standard tasks by their default commands\n\n"
+        "`python -m baselines.run --alg=ALGORITHM --env=TASK --seed=SEED`, then "
+        "`python -m baselines.evaluate FOLDER --episodes=100 --seed=1000`, on one core "
+        "(`python -m benchmarks.solved`). Solved means that the mean of all seeds "
+        f"reaches the threshold: **{solved} of {len(TASKS)} tasks are solved** by at "
+        f"least one algorithm. Commits and learning curves are in `solved.jsonl`.\n"
+        f"{text}"
+    )
+
+
+def main(argv=None):
+    """Trains what the command line asks for."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.solved", description=__doc__.splitlines()[0]
+    )
+    parser.add_argument("folder", type=Path, nargs="?", help="folder of the logs")
+    parser.add_argument("patterns", nargs="*", default=["*"], help="names of runs")
+    parser.add_argument("--write", action="store_true", help="make the page of results")
+    parser.add_argument("--jobs", type=int, default=1, help="number of runs at a time")
+    args = parser.parse_args(argv)
+    if args.folder is not None:
+        done = read()
+        chosen = [
+            run
+            for run in list_runs()
+            if run.name not in done
+            and any(fnmatch.fnmatch(run.name, pattern) for pattern in args.patterns)
+        ]
+        study.train_all(chosen, args.folder, args.jobs, finish)
+    elif not args.write:
+        raise UserValueError("give a folder to train, or --write")
+    if args.write:
+        write()
+
+
+if __name__ == "__main__":
+    with cli.one_line_errors():
+        main()
