@@ -39,7 +39,7 @@ TASKS = {
     "LunarLander-v3": DISCRETE,
     "FrozenLake-v1": DISCRETE,
     "CliffWalking-v1": DISCRETE,
-    "Taxi-v3": DISCRETE,
+    "Taxi-v4": DISCRETE,
     "Blackjack-v1": DISCRETE,
     "Pendulum-v1": CONTINUOUS,
     "MountainCarContinuous-v0": CONTINUOUS,

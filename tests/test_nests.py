@@ -3,6 +3,7 @@
 import gymnasium as gym
 import numpy as np
 import pytest
+from conftest import slow
 from gymnasium import spaces
 
 import baselines
@@ -112,7 +113,7 @@ def test_models_act_in_the_nest_they_were_trained_in(
     assert [result["l"] for result in evaluate(model, env, 2)] == [20, 20]
 
 
-@pytest.mark.parametrize("learn", [ppo2.learn, sac.learn])
+@pytest.mark.parametrize("learn", [ppo2.learn, slow(sac.learn)])
 def test_resumed_runs_with_other_workers_go_on_as_they_were(learn, tmp_path):
     def seeded(seed):
         env = Reach(ACTIONS["axes"])
@@ -275,6 +276,7 @@ def test_what_nests_cannot_do_is_refused():
         a2c.learn(Reach(spaces.Tuple((spaces.Text(3), BOX))), total_timesteps=10)
 
 
+@pytest.mark.slow
 def test_a_hand_learns_to_reach_what_a_camera_sees():
     settings = dict(nsteps=64, nminibatches=8, noptepochs=4, lr=5e-4, gamma=0.8)
     settings |= dict(ent_coef=0.0, clip_values=False, value_network="copy")
