@@ -40,6 +40,7 @@ from baselines.common.saving.config import (
     make_config,
     read_config,
     resume_command,
+    trust_flag,
 )
 from baselines.common.saving.files import check_writable
 from baselines.common.saving.log_folder import check_may_overwrite
@@ -319,7 +320,9 @@ class Run:
             config = self.make_config() | {"log_formats": logger.current.formats}
             resume = resume_command(logger.get_dir(), config)
             if list_manifests(folder):
-                logger.log(f"baselines.load({logger.get_dir()!r}) returns the model")
+                trust = ", trust=True" * bool(trust_flag(config))
+                load = f"baselines.load({logger.get_dir()!r}{trust})"
+                logger.log(f"{load} returns the model")
             logger.log(f"{name}: {name_newest(folder)}; continue with {resume}")
         if self.total_timesteps:
             logger.current.end_run()
