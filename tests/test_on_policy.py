@@ -3,6 +3,7 @@
 import importlib
 import inspect
 import re
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -175,9 +176,11 @@ def test_auxiliary_loss_of_the_docs_in_a_copied_a2c(log_folder, monkeypatch, tmp
     ):
         assert text.count(line) == 1
         text = text.replace(line, other)
-    (tmp_path / "with_head.py").write_text(text)
+    folder = tmp_path / "my_pkg" / "my_alg"
+    shutil.copytree(Path(inspect.getsourcefile(a2c_loss)).parent, folder)
+    (folder / "a2c.py").rename(folder / "my_alg.py").write_text(text)
     monkeypatch.syspath_prepend(tmp_path)
-    learn = importlib.import_module("with_head").learn
+    learn = importlib.import_module("my_pkg.my_alg").learn
 
     def train(folder, steps, **settings):
         settings |= dict(seed=0, checkpoint_interval=50, total_timesteps=steps)

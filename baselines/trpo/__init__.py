@@ -5,4 +5,4 @@ from baselines.common.base.lazy import exports
 if TYPE_CHECKING:  # for completion in editors
     from baselines.trpo.trpo import learn as learn
 
-__getattr__, __dir__ = exports(__name__, learn="trpo")
+__getattr__, __dir__ = exports(__name__)

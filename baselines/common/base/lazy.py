@@ -17,8 +17,10 @@ def exports(package, **modules):
 
     Args:
         package: its ``__name__``.
-        modules: the module, in the package, that each name comes from.
+        modules: the module, in the package, that each name comes from; if there are
+            none, ``learn`` comes from the module with the name of the package.
     """
+    modules = modules or {"learn": package.rpartition(".")[2]}
 
     def __getattr__(name):
         if name not in modules:
