@@ -7,6 +7,7 @@ import gymnasium as gym
 import keras
 import numpy as np
 import pytest
+from conftest import long, slow
 from gymnasium import spaces
 from keras import ops
 from toy_envs import CounterEnv
@@ -271,8 +272,7 @@ def test_the_unit_of_actions_changes_nothing(alg):
         np.testing.assert_allclose(value, expected[name], 1e-4, 1e-5, err_msg=name)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [slow(0), long(1)])
 @pytest.mark.parametrize("alg", ["ddpg", "td3", "sac"])
 def test_pendulum_better_than_minus_200(alg, seed):
     """With the defaults of its kind, but for small networks and batches."""
