@@ -178,7 +178,7 @@ def test_each_training_has_its_optimiser_steps(learn, small, env_id):
 
     for steps in 1, 3:
         env = gym.make(env_id)
-        learn(env=env, gradient_steps=steps, callback=callback, **settings)
+        learn(env=env, callback=callback, **settings | dict(gradient_steps=steps))
     assert counts[3] == 3 * counts[1] > 0
 
 

@@ -184,7 +184,8 @@ def cartpoles(num_env=2):
 def local_names(**settings):
     """Returns learn()'s local variables after its last step."""
     names = {}
-    settings = {"env": cartpoles(), "network": "mlp", "seed": 0} | settings
+    first = dict(env=cartpoles(), network="mlp", seed=0, defaults=False)
+    settings = first | settings
     learn(**settings, callback=lambda now, _: names.update(now))
     return names
 
@@ -235,7 +236,7 @@ def test_target_network_is_copied_at_its_times(num_envs):
         before = now
 
     settings = dict(total_timesteps=120, learning_starts=0, exploration_fraction=0.0)
-    settings |= dict(target_network_update_freq=30, callback=callback)
+    settings |= dict(target_network_update_freq=30, callback=callback, defaults=False)
     learn(cartpoles(num_envs), "mlp", **settings)
     # With 8 environments at the first step that reaches or passes a multiple of 30.
     assert copied == ([30, 60, 90, 120] if num_envs == 1 else [32, 64, 96, 120])

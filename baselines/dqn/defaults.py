@@ -30,6 +30,33 @@ def atari():
 retro = atari  # As in OpenAI Baselines.
 
 
+def classic_control():
+    # RL Baselines3 Zoo's settings for CartPole-v1, with twice the steps, and a lower
+    # learning rate that falls: with 2.3e-3, some seeds end below 100.
+    return dict(
+        total_timesteps=100_000,
+        num_hidden=256,
+        activation="relu",
+        hiddens=[],
+        buffer_size=100_000,
+        learning_starts=1000,
+        lr="linear:1e-3",
+        batch_size=64,
+        train_freq=256,
+        gradient_steps=128,
+        target_network_update_freq=10,
+        exploration_fraction=0.16,
+        exploration_final_eps=0.04,
+    )
+
+
 def small():
     """Settings for tests: short updates and frequent rows."""
-    return dict(learning_starts=100, buffer_size=1000, print_freq=5)
+    return dict(
+        learning_starts=100,
+        buffer_size=1000,
+        batch_size=32,
+        train_freq=1,
+        gradient_steps=1,
+        print_freq=5,
+    )
