@@ -15,6 +15,7 @@ import argparse
 import collections
 import fnmatch
 import json
+import math
 import statistics
 import subprocess
 import sys
@@ -55,6 +56,7 @@ THRESHOLDS = {
     # the standard error of 10,000 games is 0.0095.
     "Blackjack-v1": -0.056,
 }
+SECONDS = 900  # for the games of one model; if they do not end, its score is -inf
 LOCK = Lock()
 
 
@@ -87,8 +89,11 @@ def finish(run, folder) -> None:
     task = run.name.split("/")[1]
     command = [sys.executable, "-m", "baselines.evaluate", str(folder), "--json"]
     command += [f"--episodes={GAMES[task]}", "--seed=1000"]
-    printed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-    found = json.loads(printed.stdout)
+    how = dict(check=True, stdout=subprocess.PIPE, text=True, timeout=SECONDS)
+    try:
+        found = json.loads(subprocess.run(command, **how).stdout)
+    except subprocess.TimeoutExpired:  # CliffWalking's games have no limit.
+        found = dict(deterministic=True, mean=-math.inf, std=0.0)
     record = tables.read_record(folder)
     curve = [
         [int(row["total_timesteps"]), float(row["eprewmean"])]
@@ -123,7 +128,7 @@ def table(task, rows) -> str:
     for alg in TASKS[task].split():
         runs = [row for row in rows if row["name"].split("/")[0] == alg]
         if not runs:
-            lines.append((-float("inf"), [alg, "not run", "", "", ""]))
+            lines.append((-math.inf, [alg, "not run", "", "", ""]))
             continue
         scores = [row["mean"] for row in runs]
         mean = statistics.mean(scores)
