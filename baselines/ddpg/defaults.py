@@ -39,6 +39,8 @@ def classic_control():
 
 other = classic_control
 
+TASKS = {"Pendulum-v1": dict(total_timesteps=20_000)}  # as in RL Baselines3 Zoo
+
 
 def small():
     """Settings for tests: short updates and frequent rows."""

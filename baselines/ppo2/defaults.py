@@ -49,6 +49,7 @@ def classic_control():
     # RL Baselines3 Zoo's settings for CartPole-v1. Its squared errors of values are
     # neither clipped nor halved: rewards are not scaled, so values are far above 0.2.
     return dict(
+        total_timesteps=200_000,
         num_env=8,
         nsteps=32,
         nminibatches=1,
@@ -93,6 +94,7 @@ def other():
 TASKS = {
     # RL Baselines3 Zoo's settings; on top of those of classic_control().
     "MountainCar-v0": dict(
+        total_timesteps=1_000_000,
         num_env=16,
         nsteps=16,
         nminibatches=4,
