@@ -96,7 +96,7 @@ def finish(run, folder) -> None:
         found = dict(deterministic=True, mean=-math.inf, std=0.0)
     record = tables.read_record(folder)
     curve = [
-        [int(row["total_timesteps"]), float(row["eprewmean"])]
+        [int(row["total_timesteps"]), round(float(row["eprewmean"]), 2)]
         for row in tables.read_rows(folder / "progress.csv")
         if row["eprewmean"] not in ("", "nan")
     ]
