@@ -118,33 +118,32 @@ def finish(run, folder) -> None:
 
 
 def table(task, rows) -> str:
-    """Returns the table of a task, with a line for each algorithm.
+    """Returns the table of a task, with a line for each algorithm that was run.
 
     Args:
         task: id of the environment.
         rows: of its runs, as ``read`` returns them.
     """
-    lines = []
+    lines, missing = [], []
     for alg in TASKS[task].split():
         runs = [row for row in rows if row["name"].split("/")[0] == alg]
         if not runs:
-            lines.append((-math.inf, [alg, "not run", "", "", ""]))
+            missing.append(alg)
             continue
-        scores = [row["mean"] for row in runs]
-        mean = statistics.mean(scores)
-        missing = threshold(task) - mean
-        minutes = statistics.median(row["minutes"] for row in runs)
+        mean = statistics.mean(row["mean"] for row in runs)
+        below = threshold(task) - mean
         line = [
             alg,
-            ", ".join(f"{score:.4g}" for score in scores),
+            ", ".join(f"{row['mean']:.4g}" for row in runs),
             f"{runs[0]['steps']:,}",
-            f"{minutes:.1f}",
-            "yes" if missing <= 0 else f"{missing:.3g} below",
+            f"{statistics.median(row['minutes'] for row in runs):.1f}",
+            "yes" if below <= 0 else f"{below:.3g} below",
         ]
         lines.append((mean, line))
     lines.sort(key=lambda pair: -pair[0])
     header = ["Algorithm", "Mean score of each seed", "Agent steps", "Minutes"]
-    return markdown([*header, "Solved"], [line for _, line in lines])
+    text = markdown([*header, "Solved"], [line for _, line in lines]) if lines else ""
+    return text + f"\nNot run: {', '.join(missing)}.\n" * bool(missing)
 
 
 def write() -> None:
@@ -158,7 +157,7 @@ def write() -> None:
         kind = "" if task in THRESHOLDS else ", Gymnasium's threshold"
         part = table(task, rows)
         solved += "| yes |" in part
-        text += f"\n## {task}\n\nSolved from {threshold(task):g}{kind}.\n\n{part}\n"
+        text += f"\n## {task}\n\nSolved from {threshold(task):g}{kind}.\n\n{part}"
     (tables.RESULTS / "solved.md").write_text(
         "# Standard tasks by their default commands\n\n"
         "`python -m baselines.run --alg=ALGORITHM --env=TASK --seed=SEED`, then "

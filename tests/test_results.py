@@ -213,7 +213,7 @@ def test_page_of_solved_tasks(results, tmp_path, monkeypatch):
     page = (results / "solved.md").read_text()
     missing = f"{475 - row['mean']:.3g} below"
     assert f"| a2c | {row['mean']:.4g} | 1,000 |" in page
-    assert f"| {missing} |\n| ppo2 | not run |" in page
+    assert f"| {missing} |\n\nNot run: ppo2.\n" in page
     assert "0 of 1 tasks" in page
     row |= {"mean": 475, "name": "ppo2/CartPole-v1/0"}
     (results / "solved.jsonl").write_text(f"{json.dumps(row)}\n")
