@@ -339,7 +339,7 @@ def test_best_weights_are_kept_in_a_folder_and_returned(tmp_path):
 
 
 RANDOMLY = dict(network="mlp", seed=0, total_timesteps=10**5, train_freq=20)
-RANDOMLY |= dict(exploration_final_eps=1.0)
+RANDOMLY |= dict(exploration_final_eps=1.0, defaults=False)
 
 
 def assert_weights(model, expected):

@@ -22,7 +22,7 @@ from baselines.common.updates.update import Step, make_update
 COMMON = dict(seed=0, overwrite=True)
 ON_POLICY = dict(COMMON, nsteps=20, total_timesteps=80)
 OFF_POLICY = dict(COMMON, learning_starts=50, total_timesteps=100, buffer_size=90)
-OFF_POLICY["train_freq"] = 1
+OFF_POLICY |= dict(train_freq=1, gradient_steps=1)
 
 
 @pytest.fixture(autouse=True)
