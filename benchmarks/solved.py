@@ -49,7 +49,7 @@ TASKS = {
 }
 # Mean scores that count as solved where Gymnasium has no threshold.
 THRESHOLDS = {
-    # The lowest among RL Baselines3 Zoo's agents, that of its PPO.
+    # The score of RL Baselines3 Zoo's PPO.
     "Pendulum-v1": -172.2,
     "CliffWalking-v1": -13,  # the shortest way
     # The best that hitting and standing can do is -0.0466, by dynamic programming, and
@@ -162,9 +162,10 @@ def write() -> None:
         "# Standard tasks by their default commands\n\n"
         "`python -m baselines.run --alg=ALGORITHM --env=TASK --seed=SEED`, then "
         "`python -m baselines.evaluate FOLDER --episodes=100 --seed=1000`, on one core "
-        "(`python -m benchmarks.solved`). Solved means that the mean of all seeds "
-        f"reaches the threshold: **{solved} of {len(TASKS)} tasks are solved** by at "
-        f"least one algorithm. Commits and learning curves are in `solved.jsonl`.\n"
+        "(`python -m benchmarks.solved`). Solved means that the mean of the seeds "
+        f"shown reaches the threshold: **{solved} of {len(TASKS)} tasks are solved** "
+        "by at least one algorithm. Commits and learning curves are in "
+        "`solved.jsonl`.\n"
         f"{text}"
     )
 
