@@ -15,6 +15,7 @@ from baselines.common.base.errors import UserValueError
 from baselines.common.data import replay_buffer
 from baselines.common.saving.checkpoints import Checkpoints, list_manifests
 from baselines.common.saving.states import check_like
+from baselines.common.saving.tensors import load_tensors, save_tensors
 
 NUM_ENVS, ROWS = 2, 10  # of a segment
 FOLDER = Path("log/checkpoints")
@@ -89,6 +90,14 @@ def test_restored_run_goes_on_as_the_saved_one():
             run.train(steps + 14)
         assert restored.contents() == saved.contents()
         shutil.rmtree("log")
+
+
+def test_arrays_are_saved_whatever_their_strides():
+    array = np.arange(12, dtype=np.float32).reshape(3, 4)
+    save_tensors("saved", {"turned": array.T, "scalar": np.float32(1)}, {})
+    loaded, _ = load_tensors("saved")
+    np.testing.assert_array_equal(loaded["turned"], array.T)
+    assert loaded["scalar"].shape == ()
 
 
 def test_segments_are_written_once_and_stay_while_a_manifest_names_them():

@@ -23,6 +23,8 @@ def save_tensors(path, tensors, metadata) -> None:
     Raises:
         UserFileError: if it cannot be written.
     """
+    # safetensors 0.8 writes memory as it lies, whatever the strides.
+    tensors = {name: np.asarray(array, order="C") for name, array in tensors.items()}
     data = save(tensors, {"json": json.dumps(metadata)})
     replace_file(os.path.abspath(os.path.expanduser(path)), data)
 
