@@ -34,6 +34,7 @@ from baselines.common.arguments.discovery import (
 )
 from baselines.common.base.errors import DivergedError, UserTypeError, UserValueError
 from baselines.common.envs import make_env, make_vec_env
+from baselines.common.envs.spaces import clip_actions
 from baselines.common.run.algorithm import train
 from baselines.common.run.run import Run
 from baselines.common.run.settings import RUN_ARGUMENTS
@@ -209,7 +210,12 @@ def test_on_update_adds_to_rows_and_stops(learn, small, make, log_folder):
     steps, rows = [], []
 
     def on_update(run):
-        assert run.model.predict(run.env.observation_space.sample()) is not None
+        obs = run.env.observation_space.sample()
+        assert run.model.predict(obs) is not None
+        actions = run.model.step(obs[None], deterministic=True)[0]
+        best = clip_actions(actions, run.env.action_space)[0]
+        found = run.model.predict(obs, deterministic=True)[0]
+        np.testing.assert_allclose(found, best, rtol=1e-5, atol=1e-6)
         steps.append(run.num_timesteps)
         if run.row is not None:
             run.row["seen"] = len(steps)

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Collection
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from baselines.common.base.errors import (
 )
 from baselines.common.envs.nests import FlatBox, find_mask, is_byte, space_to_json
 from baselines.common.envs.spaces import (
+    check_observations,
     clip_actions,
     describe_space,
     has_channels_first,
@@ -173,6 +175,10 @@ class Model:
         actions, space = np.asarray(tensor), self.action_space
         return actions if isinstance(space, spaces.Box) else actions.astype(space.dtype)
 
+    @cached_property
+    def _best(self) -> Callable:
+        return backend.compile(self.best, self.variables)
+
     def predict(
         self,
         obs: ArrayLike,
@@ -204,10 +210,15 @@ class Model:
             )
         obs = np.asarray(obs)
         one = obs.ndim == len(self.observation_space.shape)
+        obs = obs[None] if one else obs
         masks = None if episode_start is None else np.reshape(episode_start, -1)
-        actions, _, state, _ = self.step(
-            obs[None] if one else obs, S=state, M=masks, deterministic=deterministic
-        )
+        if deterministic and self.initial_state is None and hasattr(self, "best"):
+            check_observations(obs, self.observation_space)
+            actions = self.to_actions(self._best(obs, None, None)[0])
+        else:
+            actions, _, state, _ = self.step(
+                obs, S=state, M=masks, deterministic=deterministic
+            )
         actions = clip_actions(actions, self.action_space)
         if hasattr(self.action_space, "unflatten"):
             actions = [self.action_space.unflatten(action) for action in actions]

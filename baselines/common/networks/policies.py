@@ -164,7 +164,8 @@ class Policy(Model):
         return Outputs(params, values, features[0], states)
 
     def _one_step(self, obs, states, masks):
-        return self._forward(ops.expand_dims(obs, 0), states, masks[None])
+        masks = None if masks is None else masks[None]
+        return self._forward(ops.expand_dims(obs, 0), states, masks)
 
     def _step(self, obs, states, masks, noise):
         params, values, _, states = self._one_step(obs, states, masks)
@@ -174,8 +175,6 @@ class Policy(Model):
 
     def best(self, obs: Any, states: Any, masks: Any) -> tuple:
         """Returns the most likely actions and the next states, as tensors."""
-        if masks is None:
-            masks = ops.zeros(ops.shape(obs)[:1], bool)
         actions, _, states, _ = self._step(obs, states, masks, None)
         return actions, states
 
@@ -209,10 +208,10 @@ class Policy(Model):
         return np.asarray(self._value(obs, *self._state_of(len(obs), S, M)))
 
     def _state_of(self, batch, states, masks):
-        """Returns state [batch, S] and masks [batch], the initial ones for None."""
-        masks = np.zeros(batch, bool) if masks is None else np.asarray(masks)
+        """Returns state [batch, S] and masks [batch]; None twice if not recurrent."""
         if self.initial_state is None:
-            return None, masks
+            return None, None
+        masks = np.zeros(batch, bool) if masks is None else np.asarray(masks)
         states = self.initial_state if states is None else states
         return np.broadcast_to(states, (batch, states.shape[-1])), masks
 
