@@ -12,6 +12,7 @@ Attributes:
     local_size, local_rank: the same for the ranks on this machine.
 """
 
+import functools
 import os
 import sys
 import time
@@ -103,14 +104,24 @@ def broadcast(value):
 
 
 def mean(array) -> np.ndarray:
-    """Returns the mean over the ranks of arrays with the same shape and type."""
-    array = np.array(array, order="C")  # ascontiguousarray would add an axis to 0-d
+    """Returns the mean over the ranks of arrays with the same shape and type.
+
+    With several ranks, the next mean of that shape and type overwrites it.
+    """
+    array = np.asarray(array, order="C")  # ascontiguousarray would add an axis to 0-d
     if size == 1:
         return array
     connect()
-    total = np.empty_like(array)
+    total = kept_array(array.shape, array.dtype)
     world.Allreduce(array, total)
-    return np.asarray(total / array.dtype.type(size))
+    total /= array.dtype.type(size)
+    return total
+
+
+@functools.cache
+def kept_array(shape, dtype) -> np.ndarray:
+    """Returns an array that is not freed: new memory costs as much as the mean."""
+    return np.empty(shape, dtype)
 
 
 def check_same(settings) -> None:
