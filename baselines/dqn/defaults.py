@@ -50,6 +50,64 @@ def classic_control():
     )
 
 
+def box2d():
+    # RL Baselines3 Zoo's settings for LunarLander, with twice the steps, a larger
+    # memory and a higher learning rate that falls.
+    return dict(
+        total_timesteps=200_000,
+        num_hidden=256,
+        activation="relu",
+        hiddens=[],
+        buffer_size=100_000,
+        learning_starts=1000,
+        lr="linear:1e-3",
+        batch_size=128,
+        train_freq=4,
+        gradient_steps=4,
+        target_network_update_freq=250,
+        exploration_fraction=0.12,
+        exploration_final_eps=0.1,
+    )
+
+
+def toy_text():
+    # Found by one seed of each of Gymnasium's four.
+    return dict(
+        total_timesteps=300_000,
+        num_layers=1,
+        num_hidden=128,
+        activation="relu",
+        hiddens=[],
+        double_q=True,
+        buffer_size=100_000,
+        learning_starts=1000,
+        lr="linear:1e-3",
+        batch_size=64,
+        train_freq=4,
+        gradient_steps=2,
+        target_network_update_freq=500,
+        exploration_fraction=0.5,
+        exploration_final_eps=0.05,
+    )
+
+
+TASKS = {
+    # On top of classic_control(): RL Baselines3 Zoo's settings, with twice the steps,
+    # three-step double Q-learning, a larger memory and a lower rate that falls.
+    "MountainCar-v0": dict(
+        total_timesteps=200_000,
+        double_q=True,
+        n_step=3,
+        batch_size=128,
+        train_freq=16,
+        gradient_steps=8,
+        target_network_update_freq=600,
+        exploration_fraction=0.2,
+        exploration_final_eps=0.07,
+    )
+}
+
+
 def small():
     """Settings for tests: short updates and frequent rows."""
     return dict(
