@@ -21,7 +21,13 @@ def mujoco():
 
 def classic_control():
     # Found on CartPole, tried on Acrobot and Pendulum: see docs/algorithms/a2c.md.
-    return dict(num_env=2, ent_coef=0.0, lr=5e-3, value_network="copy")
+    return dict(
+        total_timesteps=200_000,
+        num_env=2,
+        ent_coef=0.0,
+        lr=5e-3,
+        value_network="copy",
+    )
 
 
 retro = atari  # OpenAI Baselines used one environment per core here as well.

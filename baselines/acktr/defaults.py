@@ -28,7 +28,9 @@ def mujoco():
 
 def classic_control():
     # OpenAI Baselines' test on CartPole had a separate value network, too.
-    return dict(num_env=8, nsteps=16, value_network="copy", lr=0.25)
+    return dict(
+        total_timesteps=200_000, num_env=8, nsteps=16, value_network="copy", lr=0.25
+    )
 
 
 def small():
