@@ -30,7 +30,11 @@ from benchmarks import study, tables
 from benchmarks.faults import markdown
 
 SEEDS = range(3)
-GAMES = collections.defaultdict(lambda: 100, {"Blackjack-v1": 10_000})
+GAMES = collections.defaultdict(
+    # Where luck moves the mean of 100 games by more than the agents differ.
+    lambda: 100,
+    {"Blackjack-v1": 10_000, "FrozenLake-v1": 1000, "Taxi-v4": 1000},
+)
 DISCRETE = "a2c acer acktr deepq dqn ppo1 ppo2 pqn qrdqn rainbow trpo"
 CONTINUOUS = "a2c acktr crossq ddpg ppo1 ppo2 sac td3 tqc trpo"
 TASKS = {
@@ -46,12 +50,30 @@ TASKS = {
     "MountainCarContinuous-v0": CONTINUOUS,
     "LunarLanderContinuous-v3": CONTINUOUS,
     "BipedalWalker-v3": CONTINUOUS,
+    "InvertedPendulum-v5": CONTINUOUS,
+    "InvertedDoublePendulum-v5": CONTINUOUS,
+    "Reacher-v5": CONTINUOUS,
+    "Swimmer-v5": CONTINUOUS,
+    "Hopper-v5": CONTINUOUS,
+    "Walker2d-v5": CONTINUOUS,
+    "HalfCheetah-v5": CONTINUOUS,
+    "Ant-v5": CONTINUOUS,
+    "Humanoid-v5": CONTINUOUS,
+    "HumanoidStandup-v5": CONTINUOUS,
+    "Pusher-v5": CONTINUOUS,
 }
-# Mean scores that count as solved where Gymnasium has no threshold.
+# Mean scores that count as solved where Gymnasium has no threshold, or one that is
+# above the best possible.
 THRESHOLDS = {
-    # The score of RL Baselines3 Zoo's PPO.
+    # The scores of RL Baselines3 Zoo's PPO, TD3 and, with twice the steps, SAC.
     "Pendulum-v1": -172.2,
+    "Walker2d-v5": 4717.8,
+    "Humanoid-v5": 6232.3,
+    "Pusher-v5": None,  # Gymnasium's is 0, and all rewards are negative.
     "CliffWalking-v1": -13,  # the shortest way
+    # The best is 7.93, by dynamic programming, and the standard error of 1,000 games is
+    # 0.08.
+    "Taxi-v4": 7.85,
     # The best that hitting and standing can do is -0.0466, by dynamic programming, and
     # the standard error of 10,000 games is 0.0095.
     "Blackjack-v1": -0.056,
@@ -60,8 +82,8 @@ SECONDS = 900  # for the games of one model; if they do not end, its score is -i
 LOCK = Lock()
 
 
-def threshold(task) -> float:
-    """Returns the mean score from which a task counts as solved."""
+def threshold(task) -> float | None:
+    """Returns the mean score from which a task counts as solved; None if unknown."""
     if task in THRESHOLDS:
         return THRESHOLDS[task]
     return gym.spec(task).reward_threshold
@@ -117,33 +139,33 @@ def finish(run, folder) -> None:
         file.write(json.dumps(row) + "\n")
 
 
-def table(task, rows) -> str:
-    """Returns the table of a task, with a line for each algorithm that was run.
+def lines_of(task, rows) -> list:
+    """Returns a line of cells for each algorithm that was run, the best first.
 
     Args:
         task: id of the environment.
         rows: of its runs, as ``read`` returns them.
     """
-    lines, missing = [], []
-    for alg in TASKS[task].split():
+    lines = []
+    for alg in dict.fromkeys(row["name"].split("/")[0] for row in rows):
         runs = [row for row in rows if row["name"].split("/")[0] == alg]
-        if not runs:
-            missing.append(alg)
-            continue
         mean = statistics.mean(row["mean"] for row in runs)
-        below = threshold(task) - mean
         line = [
             alg,
             ", ".join(f"{row['mean']:.4g}" for row in runs),
             f"{runs[0]['steps']:,}",
             f"{statistics.median(row['minutes'] for row in runs):.1f}",
-            "yes" if below <= 0 else f"{below:.3g} below",
+            verdict(mean, threshold(task)),
         ]
-        lines.append((mean, line))
-    lines.sort(key=lambda pair: -pair[0])
-    header = ["Algorithm", "Mean score of each seed", "Agent steps", "Minutes"]
-    text = markdown([*header, "Solved"], [line for _, line in lines]) if lines else ""
-    return text + f"\nNot run: {', '.join(missing)}.\n" * bool(missing)
+        lines.append((-mean, line))
+    return [line for _, line in sorted(lines)]
+
+
+def verdict(mean, limit) -> str:
+    """Returns whether a mean score solves a task, or by how much it does not."""
+    if limit is None:
+        return ""
+    return "yes" if mean >= limit else f"{limit - mean:.3g} below"
 
 
 def write() -> None:
@@ -151,13 +173,21 @@ def write() -> None:
     found = collections.defaultdict(list)
     for name, row in read().items():
         found[name.split("/")[1]].append(row)
-    text, solved = "", 0
-    for task in TASKS:
-        rows = found[task]
-        kind = "" if task in THRESHOLDS else ", Gymnasium's threshold"
-        part = table(task, rows)
-        solved += "| yes |" in part
-        text += f"\n## {task}\n\nSolved from {threshold(task):g}{kind}.\n\n{part}"
+    header = ["Algorithm", "Mean score of each seed", "Agent steps", "Minutes"]
+    header, best, parts = [*header, "Solved"], [], []
+    for task, algorithms in TASKS.items():
+        limit, lines = threshold(task), lines_of(task, found[task])
+        of_gymnasium = "" if task in THRESHOLDS else " (Gymnasium's)"
+        bar = "none" if limit is None else f"{limit:g}{of_gymnasium}"
+        first = lines[0] if lines else ["not run", "", "", "", ""]
+        best.append([f"[{task}](#{task.lower()})" if lines else task, bar, *first])
+        missing = [
+            x for x in algorithms.split() if x not in {line[0] for line in lines}
+        ]
+        not_run = f"\nNot run: {', '.join(missing)}.\n" * bool(missing)
+        if lines:
+            parts.append(f"\n## {task}\n\n{markdown(header, lines)}{not_run}")
+    solved = sum(line[-1] == "yes" for line in best)
     (tables.RESULTS / "solved.md").write_text(
         "# Standard tasks by their default commands\n\n"
         "`python -m baselines.run --alg=ALGORITHM --env=TASK --seed=SEED`, then "
@@ -165,8 +195,8 @@ def write() -> None:
         "(`python -m benchmarks.solved`). Solved means that the mean of the seeds "
         f"shown reaches the threshold: **{solved} of {len(TASKS)} tasks are solved** "
         "by at least one algorithm. Commits and learning curves are in "
-        "`solved.jsonl`.\n"
-        f"{text}"
+        "`solved.jsonl`. The best of each:\n\n"
+        f"{markdown(['Task', 'Threshold', *header], best)}{''.join(parts)}"
     )
 
 
