@@ -8,7 +8,8 @@ Each run is named ALGORITHM/ENVIRONMENT/SEED, and is the command ``python -m
 baselines.run --alg=ALGORITHM --env=ENVIRONMENT --seed=SEED``. It has a log folder below
 FOLDER and, once finished, a line in results/solved.jsonl: its command and commit, agent
 steps and minutes, learning curve, and the returns of games that ``baselines.evaluate``
-played afterwards. ``--jobs`` is as in ``benchmarks.study``.
+played afterwards. The model of a task's best run is in results/agents. ``--jobs`` is
+as in ``benchmarks.study``.
 """
 
 import argparse
@@ -16,6 +17,7 @@ import collections
 import fnmatch
 import json
 import math
+import shutil
 import statistics
 import subprocess
 import sys
@@ -135,8 +137,15 @@ def finish(run, folder) -> None:
         "std": found["std"],
         "curve": curve[:: len(curve) // 50 + 1] + curve[-1:],
     }
-    with LOCK, (tables.RESULTS / "solved.jsonl").open("a") as file:
-        file.write(json.dumps(row) + "\n")
+    with LOCK:
+        others = [x["mean"] for x in read().values() if x["name"].split("/")[1] == task]
+        if found["mean"] >= max(others, default=-math.inf):
+            agent = tables.RESULTS / "agents" / task
+            agent.mkdir(parents=True, exist_ok=True)
+            for file in ("config.json", "model.safetensors"):
+                shutil.copy(folder / file, agent)
+        with (tables.RESULTS / "solved.jsonl").open("a") as file:
+            file.write(json.dumps(row) + "\n")
 
 
 def lines_of(task, rows) -> list:
@@ -195,7 +204,8 @@ def write() -> None:
         "(`python -m benchmarks.solved`). Solved means that the mean of the seeds "
         f"shown reaches the threshold: **{solved} of {len(TASKS)} tasks are solved** "
         "by at least one algorithm. Commits and learning curves are in "
-        "`solved.jsonl`. The best of each:\n\n"
+        "`solved.jsonl`. Watch the best with `python -m baselines.play "
+        "results/agents/LunarLander-v3`. The best of each:\n\n"
         f"{markdown(['Task', 'Threshold', *header], best)}{''.join(parts)}"
     )
 
