@@ -13,6 +13,7 @@ import threading
 import pytest
 from test_readme import skip_without_packages
 
+from baselines import evaluate
 from baselines.common.base.errors import UserValueError
 from baselines.common.run.command_line import read_arguments
 from benchmarks import plot_speed, solved, study, tables
@@ -219,3 +220,15 @@ def test_page_of_solved_tasks(results, tmp_path, monkeypatch):
     (results / "solved.jsonl").write_text(f"{json.dumps(row)}\n")
     solved.main(["--write"])
     assert "1 of 1 tasks" in (results / "solved.md").read_text()
+
+
+@pytest.mark.parametrize("agent", sorted(tables.RESULTS.glob("agents/*")), ids=str)
+def test_kept_agents_play_as_the_table_says(agent, capsys):
+    skip_without_packages(agent.name)
+    if agent.name.startswith(("Bipedal", "Lunar")):
+        pytest.importorskip("Box2D")
+    evaluate.main([str(agent), "--episodes=5", "--seed=1000", "--json"])
+    found = json.loads(capsys.readouterr().out)
+    runs = [x for x in solved.read().values() if x["name"].split("/")[1] == agent.name]
+    best = max(runs, key=lambda run: run["mean"])
+    assert found["mean"] > best["mean"] - 3 * best["std"] - 1e-6
