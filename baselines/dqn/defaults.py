@@ -54,13 +54,8 @@ def box2d():
     # RL Baselines3 Zoo's settings for LunarLander, with twice the steps, a larger
     # memory and a higher learning rate that falls.
     return dict(
+        classic_control(),
         total_timesteps=200_000,
-        num_hidden=256,
-        activation="relu",
-        hiddens=[],
-        buffer_size=100_000,
-        learning_starts=1000,
-        lr="linear:1e-3",
         batch_size=128,
         train_freq=4,
         gradient_steps=4,
@@ -73,16 +68,11 @@ def box2d():
 def toy_text():
     # Found by one seed of each of Gymnasium's four.
     return dict(
+        classic_control(),
         total_timesteps=300_000,
         num_layers=1,
         num_hidden=128,
-        activation="relu",
-        hiddens=[],
         double_q=True,
-        buffer_size=100_000,
-        learning_starts=1000,
-        lr="linear:1e-3",
-        batch_size=64,
         train_freq=4,
         gradient_steps=2,
         target_network_update_freq=500,
