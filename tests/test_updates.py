@@ -71,7 +71,7 @@ def test_steps_are_repeated_and_targets_follow():
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_slices_after_an_end_are_left_out(ranks, monkeypatch):
     monkeypatch.setattr(mpi, "size", ranks)
-    monkeypatch.setattr(mpi, "mean", lambda array: np.asarray(array))
+    monkeypatch.setattr(mpi, "mean", lambda array, out: np.asarray(array))
     monkeypatch.setattr(mpi, "gather", lambda value: [value])
     monkeypatch.setattr(mpi, "broadcast", lambda value: value)
     x, y, steps = steps_on_two_variables()
@@ -117,7 +117,7 @@ def test_weights_that_nobody_trains_are_refused():
 def test_ranks_make_the_same_steps(monkeypatch, scan):
     """With an exchange that gives back what this rank has, as if all had the same."""
     monkeypatch.setattr(mpi, "size", 2)
-    monkeypatch.setattr(mpi, "mean", lambda array: np.asarray(array))
+    monkeypatch.setattr(mpi, "mean", lambda array, out: np.asarray(array))
     compared = []
     monkeypatch.setattr(mpi, "gather", lambda value: compared.append(value) or [value])
     monkeypatch.setattr(mpi, "broadcast", lambda value: value)

@@ -214,7 +214,8 @@ class Model:
         masks = None if episode_start is None else np.reshape(episode_start, -1)
         if deterministic and self.initial_state is None and hasattr(self, "best"):
             check_observations(obs, self.observation_space)
-            actions = self.to_actions(self._best(obs, None, None)[0])
+            actions, state = self._best(obs, None, None)
+            actions = self.to_actions(actions)
         else:
             actions, _, state, _ = self.step(
                 obs, S=state, M=masks, deterministic=deterministic

@@ -102,13 +102,17 @@ def make_update(
         [compiled_part(fn) for fn in parts_of(step, everything, several)]
         for step in steps
     ]
+    sizes = [sum(math.prod(v.shape) for v in step.variables) for step in steps]
+    means = [np.empty(size, np.float32) for size in sizes]  # not touched by one rank
     move = compiled_part(after) if after is not None else lambda: None
 
     def update(learning_rate, *inputs):
         metrics = {}
-        for differentiate, apply in parts:
+        for (differentiate, apply), mean in zip(parts, means):
             its_metrics, gradients = differentiate(*inputs)
-            apply(learning_rate, mpi.mean(gradients) if several else gradients)
+            if several:
+                gradients = mpi.mean(gradients, out=mean)
+            apply(learning_rate, gradients)
             metrics |= its_metrics
         move()
         return metrics
