@@ -50,21 +50,6 @@ def classic_control():
     )
 
 
-def box2d():
-    # RL Baselines3 Zoo's settings for LunarLander, with twice the steps, a larger
-    # memory and a higher learning rate that falls.
-    return dict(
-        classic_control(),
-        total_timesteps=200_000,
-        batch_size=128,
-        train_freq=4,
-        gradient_steps=4,
-        target_network_update_freq=250,
-        exploration_fraction=0.12,
-        exploration_final_eps=0.1,
-    )
-
-
 def toy_text():
     # Found by one seed of each of Gymnasium's four.
     return dict(
@@ -81,9 +66,10 @@ def toy_text():
     )
 
 
+# RL Baselines3 Zoo's settings, with more steps, a larger memory and a learning rate
+# that falls; that of LunarLander is higher as well.
 TASKS = {
-    # On top of classic_control(): RL Baselines3 Zoo's settings, with twice the steps,
-    # three-step double Q-learning, a larger memory and a lower rate that falls.
+    # On top of classic_control(), and with three-step double Q-learning.
     "MountainCar-v0": dict(
         total_timesteps=200_000,
         double_q=True,
@@ -94,7 +80,17 @@ TASKS = {
         target_network_update_freq=600,
         exploration_fraction=0.2,
         exploration_final_eps=0.07,
-    )
+    ),
+    "LunarLander-v3": dict(
+        classic_control(),
+        total_timesteps=200_000,
+        batch_size=128,
+        train_freq=4,
+        gradient_steps=4,
+        target_network_update_freq=250,
+        exploration_fraction=0.12,
+        exploration_final_eps=0.1,
+    ),
 }
 
 

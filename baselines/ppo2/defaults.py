@@ -128,8 +128,9 @@ TASKS = {
         normalize_observations=True,
     ),
     "Pendulum-v1": dict(
-        # The Zoo's for one environment instead of four, so that they hold from Python
-        # as well, where scaled rewards and a falling rate turned out to be needed.
+        # The Zoo's, with twice the steps, for one environment instead of four, so that
+        # they hold from Python as well, where scaled rewards and a falling rate turned
+        # out to be needed.
         total_timesteps=200_000,
         num_env=1,
         nsteps=1024,
