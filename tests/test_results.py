@@ -223,6 +223,13 @@ def test_page_of_solved_tasks(results, tmp_path, monkeypatch):
     assert "1 of 1 tasks" in (results / "solved.md").read_text()
 
 
+def test_readme_says_how_many_tasks_are_solved():
+    page = (tables.RESULTS / "solved.md").read_text()
+    count = re.search(r"\*\*(\d+ of \d+) tasks are solved", page)[1]
+    readme = " ".join((tables.RESULTS.parent / "README.md").read_text().split())
+    assert f"[{count} standard tasks](results/solved.md)" in readme
+
+
 @pytest.mark.parametrize("agent", sorted(tables.RESULTS.glob("agents/*")), ids=str)
 def test_kept_agents_play_as_the_table_says(agent, capsys):
     kind = gym.spec(agent.name).entry_point.split(".")[2]

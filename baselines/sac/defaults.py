@@ -29,7 +29,13 @@ def classic_control():
 
 other = classic_control
 
-TASKS = {"Pendulum-v1": dict(total_timesteps=20_000)}  # as in RL Baselines3 Zoo
+TASKS = {
+    # As in RL Baselines3 Zoo, but for the steps of the lander and a rate that falls.
+    "Pendulum-v1": dict(total_timesteps=20_000),
+    "LunarLanderContinuous-v3": dict(
+        total_timesteps=150_000, lr="linear:7.3e-4", tau=0.01, learning_starts=5000
+    ),
+}
 
 
 def small():
