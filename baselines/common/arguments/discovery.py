@@ -87,12 +87,12 @@ def find_defaults(module, env_type, network=None, env_id=None) -> dict:
         return {k: v for k, v in defaults.items() if k not in learn.settings}
     functions = import_module(f"{package}.defaults")
     if hasattr(functions, env_type):
-        tasks = getattr(functions, "TASKS", {})
-        defaults = getattr(functions, env_type)() | tasks.get(env_id, {})
+        defaults = getattr(functions, env_type)()
     else:
         defaults = getattr(functions, "atari" if network else "other", dict)()
         if network == "multi":  # in place of one for images alone
             defaults.pop("network", None)
+    defaults |= getattr(functions, "TASKS", {}).get(env_id, {})
     for name, value in defaults.items():
         if callable(value):
             raise UserTypeError(f"{module}: defaults.py sets {name!r} to a function")
