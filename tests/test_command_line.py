@@ -164,7 +164,8 @@ def test_defaults_are_those_for_the_kind_of_environment(env, given, expected):
 
 
 def test_a_task_has_settings_of_its_own_on_top_of_its_kind(monkeypatch):
-    monkeypatch.setattr(defaults, "TASKS", {"Acrobot-v1": {"lr": 0.1}}, raising=False)
+    tasks = {"Acrobot-v1": {"lr": 0.1}, "Taxi-v4": {"lr": 0.2}}
+    monkeypatch.setattr(defaults, "TASKS", tasks, raising=False)
     other = dict(entry_point="toy_envs:CounterEnv", id="Acrobot-v1")
     with gym.make("Acrobot-v1") as made:
         found = gather(a2c.learn, layers_of_call(a2c.learn, {"env": made}))
@@ -174,6 +175,8 @@ def test_a_task_has_settings_of_its_own_on_top_of_its_kind(monkeypatch):
         assert found["lr"] == 7e-4
     found = read_arguments(["--alg=a2c", "--env=Acrobot-v1"])
     assert (found["lr"], found["num_env"]) == (0.1, 2)
+    found = read_arguments(["--alg=a2c", "--env=Taxi-v4"])  # no toy_text() in a2c
+    assert (found["lr"], found["value_network"]) == (0.2, "copy")
 
 
 def test_unknown_environments_of_images_have_the_defaults_of_games():
