@@ -8,6 +8,10 @@ import baselines
 from baselines.common.base.errors import UserTypeError, UserValueError, suggest
 from baselines.common.base.lazy import import_module
 
+# Kinds of Gymnasium's environments, which ``TASKS`` may name without a function for
+# their kind.
+GYMNASIUM = {"classic_control", "box2d", "toy_text", "mujoco"}
+
 
 def list_algorithms() -> list:
     """Returns the names of the algorithms in this package."""
@@ -92,7 +96,9 @@ def find_defaults(module, env_type, network=None, env_id=None) -> dict:
         defaults = getattr(functions, "atari" if network else "other", dict)()
         if network == "multi":  # in place of one for images alone
             defaults.pop("network", None)
-    defaults |= getattr(functions, "TASKS", {}).get(env_id, {})
+    # Not for somebody's environment that has the name of a task.
+    if env_type in GYMNASIUM or hasattr(functions, env_type):
+        defaults |= getattr(functions, "TASKS", {}).get(env_id, {})
     for name, value in defaults.items():
         if callable(value):
             raise UserTypeError(f"{module}: defaults.py sets {name!r} to a function")
