@@ -159,15 +159,16 @@ def lines_of(task, rows) -> list:
     for alg in dict.fromkeys(row["name"].split("/")[0] for row in rows):
         runs = [row for row in rows if row["name"].split("/")[0] == alg]
         mean = statistics.mean(row["mean"] for row in runs)
+        minutes = statistics.median(row["minutes"] for row in runs)
         line = [
             alg,
             ", ".join(f"{row['mean']:.4g}" for row in runs),
             f"{runs[0]['steps']:,}",
-            f"{statistics.median(row['minutes'] for row in runs):.1f}",
+            f"{minutes:.1f}",
             verdict(mean, threshold(task)),
         ]
-        lines.append((-mean, line))
-    return [line for _, line in sorted(lines)]
+        lines.append((-mean, minutes, line))
+    return [line for *_, line in sorted(lines)]
 
 
 def verdict(mean, bar) -> str:
