@@ -110,9 +110,7 @@ def make_update(
         metrics = {}
         for (differentiate, apply), mean in zip(parts, means):
             its_metrics, gradients = differentiate(*inputs)
-            if several:
-                gradients = mpi.mean(gradients, out=mean)
-            apply(learning_rate, gradients)
+            apply(learning_rate, mpi.mean(gradients, mean) if several else gradients)
             metrics |= its_metrics
         move()
         return metrics
