@@ -127,6 +127,20 @@ TASKS = {
         cliprange=0.2,
         normalize_observations=True,
     ),
+    "BipedalWalker-v3": dict(
+        # The Zoo's, with a falling rate; on top of those of box2d().
+        total_timesteps=5_000_000,
+        normalize_rewards=True,
+        normalize_observations=True,
+        num_env=32,
+        nsteps=2048,
+        nminibatches=1024,
+        noptepochs=10,
+        lam=0.95,
+        ent_coef=0.0,
+        lr="linear:3e-4",
+        cliprange=0.18,
+    ),
     "Pendulum-v1": dict(
         # The Zoo's, with twice the steps, for one environment instead of four, so that
         # they hold from Python as well, where scaled rewards and a falling rate turned
