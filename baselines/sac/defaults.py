@@ -30,7 +30,7 @@ def classic_control():
 other = classic_control
 
 TASKS = {
-    # As in RL Baselines3 Zoo, but for the steps of the lander and a rate that falls.
+    # RL Baselines3 Zoo's, whose lander takes 500,000 steps, the first 10,000 at random.
     "Pendulum-v1": dict(total_timesteps=20_000),
     "LunarLanderContinuous-v3": dict(
         total_timesteps=150_000, lr="linear:7.3e-4", tau=0.01, learning_starts=5000

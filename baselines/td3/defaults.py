@@ -30,7 +30,7 @@ def classic_control():
 other = classic_control
 
 TASKS = {
-    # As in RL Baselines3 Zoo, whose car takes 300,000 steps.
+    # Steps and noise of RL Baselines3 Zoo, whose car takes 300,000 steps.
     "Pendulum-v1": dict(total_timesteps=20_000),
     "MountainCarContinuous-v0": dict(total_timesteps=60_000, noise_type="ou_0.5"),
 }
