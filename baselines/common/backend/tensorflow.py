@@ -7,7 +7,6 @@ import keras
 import tensorflow as tf
 
 from baselines.common.base import mpi
-from baselines.common.base.errors import UserError
 from baselines.common.base.machine import container_cores
 
 if mpi.local_size > 1 or container_cores() < math.inf:
@@ -72,15 +71,10 @@ def trace(fn, args, arrays):
         return fn(*fill(args, iter(tensors)))
 
     signature = map(tf.TensorSpec.from_tensor, map(tf.convert_to_tensor, arrays))
-    compiled = tf.function(of_tensors, jit_compile=USE_XLA)
-    try:
-        compiled = compiled.get_concrete_function(*signature)
-    except Exception as error:
-        # AutoGraph replaces exceptions by others, whose messages are tracebacks.
-        original = error
-        while original and not isinstance(original, UserError):
-            original = original.__context__
-        raise (original or error) from None
+    # Losses hold no Python conditions on tensors, for which AutoGraph would translate
+    # their source: that takes longer than tracing them.
+    compiled = tf.function(of_tensors, jit_compile=USE_XLA, autograph=False)
+    compiled = compiled.get_concrete_function(*signature)
     if USE_XLA:
         return compiled
     types = [x.dtype for x in compiled.outputs]
@@ -132,14 +126,14 @@ def scan(fn, variables, until=None):
 
     def scanned(xs, *args):
         first = keras.tree.map_structure(lambda x: x[0], xs)
+        traced = tf.function(fn, autograph=False).get_concrete_function(first, *args)
         signature = keras.tree.map_structure(
-            lambda x: tf.TensorSpec(x.shape, x.dtype),
-            tf.function(fn).get_concrete_function(first, *args).structured_outputs,
+            lambda x: tf.TensorSpec(x.shape, x.dtype), traced.structured_outputs
         )
 
         def unless_ended(x):
             def make():
-                result = fn(x, *args)
+                result = traced(x, *args)
                 ended.assign(until(result))
                 return result
 
@@ -151,7 +145,7 @@ def scan(fn, variables, until=None):
             due = tf.logical_not(ended)
             return tf.cond(due, make, leave_out), due
 
-        each, outputs = lambda x: fn(x, *args), signature
+        each, outputs = lambda x: traced(x, *args), signature
         if until is not None:
             ended.assign(False)
             each, outputs = unless_ended, (signature, tf.TensorSpec((), tf.bool))
