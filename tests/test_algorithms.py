@@ -17,7 +17,7 @@ import gymnasium as gym
 import keras
 import numpy as np
 import pytest
-from conftest import after_updates, long, skipped_if_refused
+from conftest import after_updates, long, skipped_if_refused, slow
 from gymnasium import spaces
 from toy_envs import RandomEnv
 
@@ -232,31 +232,20 @@ def test_on_update_adds_to_rows_and_stops(learn, small, make, log_folder):
     assert [x for x in steps if x > rows[1] and x not in rows] == steps[-1:]
 
 
-def test_compiled_calls_are_freed_with_the_model(learn, small, env_id):
-    """After training in a vector environment of Gymnasium."""
-
-    def count_graphs():
-        gc.collect()
-        return sum(type(x).__name__ == "FuncGraph" for x in gc.get_objects())
-
-    before = count_graphs()
-    mode = {"autoreset_mode": gym.vector.AutoresetMode.SAME_STEP}
-    env = gym.make_vec(env_id, 2, vectorization_mode="sync", vector_kwargs=mode)
-    model = learn(**small, env=env, network="mlp", total_timesteps=128)
-    assert count_graphs() > before
-    del model
-    assert count_graphs() == before
-
-
-def test_losses_compare_each_sample_with_its_own(learn, small, env_id):
+def test_losses_compare_each_sample_with_its_own_and_graphs_are_freed(
+    learn, small, env_id
+):
     """[B, 1] - [B] is [B, B], and nothing else here has the size of B, which is 13."""
     shapes = []
+
+    def find_graphs():
+        gc.collect()
+        return [x for x in gc.get_objects() if type(x).__name__ == "FuncGraph"]
 
     def callback(names, _):
         if names["num_timesteps"] < 120:  # after learning_starts
             return False
-        graphs = [x for x in gc.get_objects() if type(x).__name__ == "FuncGraph"]
-        operations = sum((graph.get_operations() for graph in graphs), [])
+        operations = sum((graph.get_operations() for graph in find_graphs()), [])
         tensors = [tensor for x in operations for tensor in x.outputs]
         shapes.extend(list(x.shape) for x in tensors if x.shape.rank)
         return True
@@ -266,9 +255,12 @@ def test_losses_compare_each_sample_with_its_own(learn, small, env_id):
     settings = dict.fromkeys(sizes.split(), 13) | dict.fromkeys(ones.split(), 1)
     known = declared_arguments(learn)
     settings = small | {name: x for name, x in settings.items() if name in known}
-    learn(gym.make(env_id), "mlp", total_timesteps=200, callback=callback, **settings)
+    before, env = len(find_graphs()), gym.make(env_id)
+    model = learn(env, "mlp", total_timesteps=200, callback=callback, **settings)
     most = [shape.count(13) for shape in shapes]
     assert max(most) == 1, shapes[most.index(max(most))]
+    del model
+    assert len(find_graphs()) == before
 
 
 @pytest.mark.long
@@ -290,9 +282,9 @@ def test_training_compiled_by_xla_is_that_of_tensorflow(
 
 @pytest.mark.parametrize("precision", ["float32", long("bfloat16")])
 def test_interrupted_run_goes_on_as_if_it_had_not_been(
-    alg, small, env_id, tmp_path, precision
+    alg, small, env_id, tmp_path, precision, monkeypatch
 ):
-    """So the same seed gives the same rows, too."""
+    """Also in worker processes. So the same seed gives the same rows, too."""
 
     def arguments(folder):
         words = f"--alg={alg} --env={env_id} --num_timesteps=1000 --num_env=2 "
@@ -314,6 +306,8 @@ def test_interrupted_run_goes_on_as_if_it_had_not_been(
 
     with after_updates(copy):
         main(arguments("whole"))
+    workers = "baselines.common.envs.make.use_workers"
+    monkeypatch.setattr(workers, lambda env_type, num_env: True)
     main([f"--resume={tmp_path / 'cut'}", "--trust"])
     whole = results("whole")
     assert len(whole[0]) > 1, "too few rows: give small() settings that log more often"
@@ -343,6 +337,7 @@ class RandomImages(gym.Env):
         return self._observe(), reward, self.t % 2 == 0, False, {}
 
 
+@pytest.mark.slow
 def test_training_in_bfloat16_is_that_of_float32(learn, small, env_id, tmp_path):
     """Losses differ by 2 % or 0.005 at most: its numbers have 8 bits.
 
@@ -402,24 +397,19 @@ def test_training_in_bfloat16_is_that_of_float32(learn, small, env_id, tmp_path)
     np.testing.assert_allclose(model.value(obs), loaded.value(obs), 0.02, 0.02)
 
 
-@pytest.mark.parametrize(
-    ("game", "steps"), [(None, 240), long("PongNoFrameskip-v4", 300)]
-)
-def test_results_do_not_depend_on_the_number_of_workers(
-    learn, small, env_id, tmp_path, game, steps
-):
-    if game and "Discrete" not in {kind.__name__ for kind in learn.actions}:
+@pytest.mark.long
+def test_results_do_not_depend_on_the_number_of_workers(learn, small, tmp_path):
+    if "Discrete" not in {kind.__name__ for kind in learn.actions}:
         pytest.skip("games have Discrete actions")
 
     def results(num_workers):
         folder = str(tmp_path / str(num_workers))
         given = dict(num_env=3, seed=5, log_dir=folder, num_workers=num_workers)
-        network = "cnn_small" if game else "mlp"
         with (
             logger.scoped_configure(folder, ["csv"]),
-            make_vec_env(game or env_id, **given) as env,
+            make_vec_env("PongNoFrameskip-v4", **given) as env,
         ):
-            model = learn(env, network, seed=5, total_timesteps=steps, **small)
+            model = learn(env, "cnn_small", seed=5, total_timesteps=300, **small)
         weights = [v.numpy() for v in model.variables]
         return read_rows(folder), read_episodes(folder), weights
 
@@ -462,8 +452,8 @@ class AnyAction(RandomEnv):
     [
         gym.spaces.Discrete(3, start=1),
         gym.spaces.MultiDiscrete([2, 3]),
-        gym.spaces.MultiDiscrete([3]),
-        gym.spaces.MultiBinary(3),
+        slow(gym.spaces.MultiDiscrete([3])),
+        slow(gym.spaces.MultiBinary(3)),
         gym.spaces.Box(-2, 2, (3,)),
         gym.spaces.Text(3),
     ],

@@ -66,7 +66,6 @@ class Masked(gym.Env):
 SMALL = dict(network="mlp", total_timesteps=300, seed=0)
 OFF = dict(learning_starts=50)
 ACTIONS = {
-    "Discrete": spaces.Discrete(6),
     "start": spaces.Discrete(4, start=2),
     "MultiDiscrete": spaces.MultiDiscrete([3, 4]),
     "MultiBinary": spaces.MultiBinary(4),
