@@ -7,7 +7,8 @@ import gymnasium as gym
 import keras
 import numpy as np
 import pytest
-from test_nests import ACTIONS, OFF_POLICY, Reach
+from test_nests import ACTIONS, OFF_POLICY
+from toy_envs import Reach
 
 from baselines import a2c, acer, dqn, export, logger, ppo2, sac
 from baselines.common.base.errors import UserFileError, UserValueError

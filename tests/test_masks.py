@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from gymnasium import spaces
+from toy_envs import Masked
 
 import baselines
 from baselines import a2c, acer, acktr, dqn, logger, ppo2, trpo
@@ -22,45 +23,6 @@ from baselines.common.vec_env import (
 )
 
 TAXI = max(x for x in gym.registry if x.startswith("Taxi-v"))
-SIX = spaces.Discrete(6)
-
-
-class Masked(gym.Env):
-    """Raises for an invalid action; about half of all are, others in each step.
-
-    The reward is the number of the action, as a share of the highest.
-    """
-
-    def __init__(self, action_space=SIX):
-        self.action_space = action_space
-        n = spaces.flatdim(action_space)
-        self.observation_space = spaces.Dict(
-            action_mask=spaces.MultiBinary(n), t=spaces.Box(0, 1, (2,))
-        )
-
-    def draw(self):
-        self.mask = self.np_random.integers(
-            2, size=self.observation_space["action_mask"].n
-        )
-        if isinstance(self.action_space, spaces.MultiDiscrete):
-            self.mask[np.cumsum(self.action_space.nvec) - 1] = 1
-        else:
-            self.mask[self.np_random.integers(len(self.mask))] = 1
-        t = np.full(2, self.t / 10, np.float32)
-        return {"action_mask": self.mask.astype(np.int8), "t": t}
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.t = 0
-        return self.draw(), {}
-
-    def step(self, action):
-        chosen = spaces.flatten(self.action_space, action)
-        if (chosen > self.mask).any():
-            raise RuntimeError(f"{action} is invalid: {self.mask}")
-        self.t += 1
-        reward = float(np.dot(chosen, np.arange(len(chosen))) / len(chosen))
-        return self.draw(), reward, False, self.t == 10, {}
 
 
 SMALL = dict(network="mlp", total_timesteps=300, seed=0)

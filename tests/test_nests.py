@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from conftest import slow
 from gymnasium import spaces
+from toy_envs import PLANE, Reach
 
 import baselines
 from baselines import a2c, acktr, ddpg, dqn, logger, ppo2, sac, trpo
@@ -24,60 +25,10 @@ from baselines.common.vec_env import (
     VecNormalize,
 )
 
-BOX = spaces.Box(-1, 1, (2,), np.float32)
-IMAGE = spaces.Box(0, 255, (20, 20, 1), np.uint8)
-
-
-class Reach(gym.Env):
-    """A camera sees the target; joints say where the hand is; it moves by 0.2 a step.
-
-    The reward is minus the distance, so that 20 steps give about -17 at random, and -3
-    at best. A Tuple of actions has a brake first: moves count while it is off.
-
-    Args:
-        actions: the action space, ``BOX`` or a nest with one.
-    """
-
-    def __init__(self, actions=BOX):
-        self.observation_space = spaces.Dict(
-            camera=IMAGE,
-            arm=spaces.Dict(joints=BOX, loads=spaces.Box(0, 9, (1,), np.uint8)),
-            phase=spaces.Discrete(2),
-        )
-        self.action_space = actions
-
-    def observe(self):
-        image = np.zeros((20, 20, 1), np.uint8)
-        x, y = ((self.target + 1) / 2 * 15).astype(int)
-        image[y : y + 5, x : x + 5] = 255
-        loads = np.array([self.t % 9], np.uint8)
-        joints = self.joints.astype(np.float32)
-        arm = {"joints": joints, "loads": loads}
-        return {"camera": image, "arm": arm, "phase": self.t % 2}
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.t = 0
-        self.joints, self.target = self.np_random.uniform(-1, 1, (2, 2))
-        return self.observe(), {}
-
-    def step(self, action):
-        assert self.action_space.contains(action), action
-        move = action
-        if isinstance(action, tuple):
-            move = action[1] * (action[0] == 1)
-        if isinstance(action, dict):
-            move = np.concatenate([action["x"], action["y"]])
-        self.joints = np.clip(self.joints + 0.2 * move, -1, 1)
-        self.t += 1
-        distance = np.linalg.norm(self.joints - self.target)
-        return self.observe(), -float(distance), False, self.t == 20, {}
-
-
 AXIS = spaces.Box(-1, 1, (1,), np.float32)
 ACTIONS = {
-    "box": BOX,
-    "brake": spaces.Tuple((spaces.Discrete(2, start=1), BOX)),
+    "box": PLANE,
+    "brake": spaces.Tuple((spaces.Discrete(2, start=1), PLANE)),
     "axes": spaces.Dict(x=AXIS, y=AXIS),
 }
 SMALL = dict(image_network="cnn_small", seed=0)
@@ -273,7 +224,7 @@ def test_what_nests_cannot_do_is_refused():
         with pytest.raises(UserTypeError, match="Tuple"):
             learn(Reach(ACTIONS["brake"]), total_timesteps=10)
     with pytest.raises(UserError, match="Text"):
-        a2c.learn(Reach(spaces.Tuple((spaces.Text(3), BOX))), total_timesteps=10)
+        a2c.learn(Reach(spaces.Tuple((spaces.Text(3), PLANE))), total_timesteps=10)
 
 
 @pytest.mark.slow

@@ -8,6 +8,10 @@ import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 
+PLANE = spaces.Box(-1, 1, (2,), np.float32)
+IMAGE = spaces.Box(0, 255, (20, 20, 1), np.uint8)
+SIX = spaces.Discrete(6)
+
 
 class CounterEnv(gym.Env):
     """Counts its steps: the observation after step t is t, and so is the reward.
@@ -312,3 +316,87 @@ gym.register("CounterByName-v0", entry_point="toy_envs:CounterEnv")
 gym.register("CounterByClass-v0", entry_point=CounterEnv)
 gym.register("BitFlips-v0", entry_point="toy_envs:BitFlips")
 gym.register("PointReach-v0", entry_point="toy_envs:PointReach")
+
+
+class Reach(gym.Env):
+    """A camera sees the target; joints say where the hand is; it moves by 0.2 a step.
+
+    The reward is minus the distance, so that 20 steps give about -17 at random, and -3
+    at best. A Tuple of actions has a brake first: moves count while it is off.
+
+    Args:
+        actions: the action space, ``PLANE`` or a nest with one.
+    """
+
+    def __init__(self, actions=PLANE):
+        self.observation_space = spaces.Dict(
+            camera=IMAGE,
+            arm=spaces.Dict(joints=PLANE, loads=spaces.Box(0, 9, (1,), np.uint8)),
+            phase=spaces.Discrete(2),
+        )
+        self.action_space = actions
+
+    def observe(self):
+        image = np.zeros((20, 20, 1), np.uint8)
+        x, y = ((self.target + 1) / 2 * 15).astype(int)
+        image[y : y + 5, x : x + 5] = 255
+        loads = np.array([self.t % 9], np.uint8)
+        joints = self.joints.astype(np.float32)
+        arm = {"joints": joints, "loads": loads}
+        return {"camera": image, "arm": arm, "phase": self.t % 2}
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.t = 0
+        self.joints, self.target = self.np_random.uniform(-1, 1, (2, 2))
+        return self.observe(), {}
+
+    def step(self, action):
+        assert self.action_space.contains(action), action
+        move = action
+        if isinstance(action, tuple):
+            move = action[1] * (action[0] == 1)
+        if isinstance(action, dict):
+            move = np.concatenate([action["x"], action["y"]])
+        self.joints = np.clip(self.joints + 0.2 * move, -1, 1)
+        self.t += 1
+        distance = np.linalg.norm(self.joints - self.target)
+        return self.observe(), -float(distance), False, self.t == 20, {}
+
+
+class Masked(gym.Env):
+    """Raises for an invalid action; about half of all are, others in each step.
+
+    The reward is the number of the action, as a share of the highest.
+    """
+
+    def __init__(self, action_space=SIX):
+        self.action_space = action_space
+        n = spaces.flatdim(action_space)
+        self.observation_space = spaces.Dict(
+            action_mask=spaces.MultiBinary(n), t=spaces.Box(0, 1, (2,))
+        )
+
+    def draw(self):
+        self.mask = self.np_random.integers(
+            2, size=self.observation_space["action_mask"].n
+        )
+        if isinstance(self.action_space, spaces.MultiDiscrete):
+            self.mask[np.cumsum(self.action_space.nvec) - 1] = 1
+        else:
+            self.mask[self.np_random.integers(len(self.mask))] = 1
+        t = np.full(2, self.t / 10, np.float32)
+        return {"action_mask": self.mask.astype(np.int8), "t": t}
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.t = 0
+        return self.draw(), {}
+
+    def step(self, action):
+        chosen = spaces.flatten(self.action_space, action)
+        if (chosen > self.mask).any():
+            raise RuntimeError(f"{action} is invalid: {self.mask}")
+        self.t += 1
+        reward = float(np.dot(chosen, np.arange(len(chosen))) / len(chosen))
+        return self.draw(), reward, False, self.t == 10, {}
