@@ -144,6 +144,7 @@ def test_defaults_are_arguments_of_learn_and_its_parts(alg, learn):
             known[name].validate(value)
 
 
+@pytest.mark.slow
 def test_no_default_makes_an_error(alg, learn, env_id, monkeypatch):
     """In networks that remember, with the settings for each kind of environment."""
     monkeypatch.setattr(Run, "updates", lambda run: iter(()))

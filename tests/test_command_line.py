@@ -228,9 +228,8 @@ def test_light_answers_import_no_keras(words):
     subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)
 
 
-@pytest.mark.parametrize("module", ["baselines.ppo2.ppo2", "baselines.common.run.run"])
-def test_importing_a_module_prints_nothing(module):
-    script = f"import {module}, keras; keras.distribution.list_devices('gpu')"
+def test_importing_a_module_prints_nothing():
+    script = "import baselines.ppo2.ppo2, keras; keras.distribution.list_devices('gpu')"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 

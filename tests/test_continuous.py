@@ -253,7 +253,7 @@ def test_temperature_is_learned_or_fixed():
     assert train(ent_coef=0.2) == pytest.approx(0.2)
 
 
-@pytest.mark.parametrize("alg", [ddpg, sac, td3], ids=lambda alg: alg.__name__)
+@pytest.mark.parametrize("alg", [slow(ddpg), sac, slow(td3)])
 def test_the_unit_of_actions_changes_nothing(alg):
     """Neither what is learned nor how entropies are measured (-1 per action)."""
 

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import gymnasium as gym
 import pytest
-from conftest import is_preset, slow
 
 from baselines import logger
 from baselines.common.arguments.discovery import (
@@ -105,9 +104,8 @@ def test_page_has_the_facts(alg, learn, small, env_id):
         assert facts["Recurrent"] == "yes"
 
 
-@pytest.mark.parametrize(
-    "alg", [slow(x) if is_preset(x) else x for x in ALGORITHMS], scope="module"
-)
+@pytest.mark.slow
+@each_algorithm
 def test_page_explains_the_columns_of_the_log(alg, learn, small, env_id, log_folder):
     learn(**small, env=gym.make(env_id), network="mlp", seed=0, total_timesteps=400)
     with open(log_folder / "progress.csv", newline="") as file:

@@ -30,11 +30,12 @@ TRAINED = {
 }
 
 
-@pytest.fixture
-def saved(request, tmp_path):
+@pytest.fixture(scope="module")
+def saved(request, tmp_path_factory):
     """A model, and where it is saved."""
     learn, env, settings = TRAINED[request.param]
     env = gym.make(env) if isinstance(env, str) else env
+    tmp_path = tmp_path_factory.mktemp(request.param)
     with logger.scoped_configure(str(tmp_path / "log"), []):
         model = learn(env=env, seed=0, **settings)
     model.save(tmp_path / "model")
@@ -71,8 +72,8 @@ def test_a_file_that_acts_otherwise_is_removed(saved, monkeypatch):
     wrong = "tf_saved_model", lambda path, inputs: [np.full(100, 7)]
     monkeypatch.setitem(FORMATS, "", wrong)
     with pytest.raises(UserValueError, match="did not act"):
-        write_policy(saved[0], f"{saved[1]}_exported")
-    assert not os.path.exists(f"{saved[1]}_exported")
+        write_policy(saved[0], f"{saved[1]}_wrong")
+    assert not os.path.exists(f"{saved[1]}_wrong")
 
 
 def test_inputs_of_stacks_have_their_shape():

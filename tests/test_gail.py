@@ -223,6 +223,7 @@ def write_balancing_expert(episodes, steps):
     write_expert(os.path.abspath("expert.npz"), Expert(obs, acs, lengths, lengths))
 
 
+@pytest.mark.slow
 def test_interrupted_run_goes_on_as_if_it_had_not_been(capsys):
     write_balancing_expert(episodes=2, steps=50)
     run.main(f"--alg=gail {CARTPOLE} --log_path=whole".split())

@@ -4,6 +4,7 @@ import gymnasium as gym
 import keras
 import numpy as np
 import pytest
+from conftest import slow
 from gymnasium import spaces
 
 import baselines
@@ -41,10 +42,10 @@ def seen_in(learn, env_id, **settings):
 @pytest.mark.parametrize(
     "learn, env_id, settings",
     [
-        (a2c.learn, "CartPole-v1", ON_POLICY),
+        slow(a2c.learn, "CartPole-v1", ON_POLICY),
         (ppo2.learn, "CartPole-v1", ON_POLICY),
         (dqn.learn, "CartPole-v1", OFF_POLICY),
-        (sac.learn, "Pendulum-v1", OFF_POLICY),
+        slow(sac.learn, "Pendulum-v1", OFF_POLICY),
     ],
 )
 def test_an_optimizer_by_name_trains_within_the_same_limits(learn, env_id, settings):

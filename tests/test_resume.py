@@ -16,7 +16,7 @@ from pathlib import Path
 import gymnasium as gym
 import numpy as np
 import pytest
-from conftest import copied_after, import_learn, killed_after
+from conftest import copied_after, import_learn, killed_after, slow
 from toy_envs import ActionLog  # which registers environments with goals, too
 
 from baselines import a2c, logger, run
@@ -125,7 +125,7 @@ DQN += "--num_timesteps=500 --print_freq=2 --checkpoint_interval=90 --num_env=2"
 @pytest.mark.parametrize(
     ("arguments", "updates"),
     [
-        (f"{PPO2} --env=CartPole-v1 --network=lnlstm", [10]),
+        slow(f"{PPO2} --env=CartPole-v1 --network=lnlstm", [10]),
         (
             f"{PPO2} --env=Pendulum-v1 --value_network=copy --normalize_observations "
             "--precision=bfloat16 --normalize_rewards",
@@ -142,7 +142,7 @@ DQN += "--num_timesteps=500 --print_freq=2 --checkpoint_interval=90 --num_env=2"
             "--large_batch --checkpoint_freq=200 --precision=bfloat16",
             [215],
         ),
-        (
+        slow(
             "ddpg --env=Pendulum-v1 --noise_type=ou_0.2 --random_eps=0.1 "
             "--normalize_returns --normalize_observations --nb_rollout_steps=10 "
             "--nb_train_steps=5 --num_hidden=16 --buffer_size=200 --batch_size=32 "
@@ -157,6 +157,7 @@ def test_interrupted_run_goes_on_as_if_it_had_not_been(arguments, updates):
     check_exact_resume(f"--alg={arguments} --seed=1", *updates)
 
 
+@pytest.mark.slow
 def test_interrupted_retro_game_goes_on_as_if_it_had_not_been():
     """Also which actions come late, which random numbers decide."""
     pytest.importorskip("stable_retro")

@@ -396,6 +396,7 @@ class Forking(CounterEnv):
         ).start()
 
 
+@pytest.mark.slow
 def test_a_killed_worker_is_noticed_although_its_pipe_is_open():
     with SubprocVecEnv([Forking], num_workers=1) as venv:
         venv.warn = lambda text: None
@@ -588,6 +589,7 @@ def test_a_worker_that_hangs_is_ended(on_worker_failure, capsys):
         assert venv.step([0] * 4)[0].tolist() == [[3], [3], [1], [1]]
 
 
+@pytest.mark.slow
 def test_a_worker_that_stops_taking_a_large_request_is_ended():
     with SubprocVecEnv([CounterEnv], worker_timeout=4) as venv:
         venv.reset()
