@@ -9,7 +9,7 @@ import baselines
 from baselines.common.arguments import cli
 from baselines.common.base.errors import UserValueError, suggest
 
-COMMANDS = "run", "evaluate", "play", "plot", "report", "runs", "export"
+COMMANDS = "run", "evaluate", "play", "plot", "report", "runs", "tune", "export"
 
 
 def main(argv=None):

@@ -28,6 +28,7 @@ from typing import NamedTuple
 from baselines.bench.monitor import PACKED, pack_monitors
 from baselines.common.arguments import cli
 from baselines.common.base.errors import UserValueError
+from baselines.common.base.machine import share_of_cores
 from benchmarks import tables
 
 POLL_SECONDS = 10
@@ -180,13 +181,6 @@ def train_all(chosen, folder, jobs, finish) -> None:
             "nothing to train: no run matches, or all are finished or cut; --again "
             "trains those as well"
         )
-    shares = iter(range(jobs))
-
-    def stay_on_some_cores():
-        if hasattr(os, "sched_getaffinity"):  # not on macOS
-            cores = sorted(os.sched_getaffinity(0))
-            # All processes that this thread starts inherit them.
-            os.sched_setaffinity(0, cores[next(shares) :: jobs] or cores)
 
     def run(study):
         if STOPPED.is_set():
@@ -198,7 +192,7 @@ def train_all(chosen, folder, jobs, finish) -> None:
             STOPPED.set()
             raise
 
-    with ThreadPoolExecutor(jobs, initializer=stay_on_some_cores) as pool:
+    with ThreadPoolExecutor(jobs, initializer=share_of_cores(jobs)) as pool:
         running = [pool.submit(run, study) for study in chosen]
         try:
             for future in wait(running, return_when=FIRST_EXCEPTION).done:

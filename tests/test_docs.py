@@ -147,7 +147,7 @@ def test_defaults_are_those_of_the_code(alg, learn):
         code = importlib.import_module(f"{package.__name__}.defaults")
     functions = dict(inspect.getmembers(code, inspect.isfunction))
     tasks = getattr(code, "TASKS", {})
-    assert set(columns) == (functions | tasks).keys() - {"small"}
+    assert set(columns) == (functions | tasks).keys() - {"small", "tune"}
     for kind, shown in columns.items():
         defaults = tasks.get(kind) or find_defaults(module, kind)
         if base := base_of(learn):  # A preset's page shows what it changes.

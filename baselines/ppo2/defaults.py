@@ -159,6 +159,17 @@ TASKS = {
 }
 
 
+def tune():
+    """Ranges for ``baselines.tune``, around the settings for the kinds above."""
+    return dict(
+        lr="log:1e-5..1e-2",
+        ent_coef="0..0.05",
+        nsteps="[128,256,512,1024]",
+        noptepochs="3..20",
+        gamma="[0.9,0.98,0.99,0.999]",
+    )
+
+
 def small():
     """Settings for tests: short updates and frequent rows."""
     return dict(nsteps=4, nminibatches=2, noptepochs=2, log_interval=20)

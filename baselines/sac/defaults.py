@@ -38,6 +38,16 @@ TASKS = {
 }
 
 
+def tune():
+    """Ranges for ``baselines.tune``, around the settings for the kinds above."""
+    return dict(
+        lr="log:1e-5..1e-2",
+        batch_size="[64,128,256,512]",
+        tau="log:1e-3..1e-1",
+        gamma="[0.9,0.98,0.99,0.999]",
+    )
+
+
 def small():
     """Settings for tests: short updates and frequent rows."""
     return dict(learning_starts=100, buffer_size=1000, batch_size=32, print_freq=1)

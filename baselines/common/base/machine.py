@@ -76,6 +76,21 @@ def container_cores(container=CONTAINER) -> float:
     return math.inf
 
 
+def share_of_cores(jobs):
+    """Returns an initializer of ``jobs`` threads that keeps each on cores of its own.
+
+    All processes that a thread starts stay there as well. (Not on macOS.)
+    """
+    cores = sorted(getattr(os, "sched_getaffinity", lambda pid: [])(0))
+    shares = iter([cores[i::jobs] or cores for i in range(jobs)])
+
+    def stay_on_share():
+        if cores:
+            os.sched_setaffinity(0, next(shares))
+
+    return stay_on_share
+
+
 def cpu_has_bfloat16(cpuinfo=CPUINFO) -> bool:
     """Whether the processor multiplies bfloat16 natively; False if that is unknown.
 

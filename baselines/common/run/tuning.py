@@ -1,0 +1,307 @@
+"""Trials of settings on Optuna, each of which trains runs that can be paused.
+
+A run that is stopped between two evaluations is resumed bit for bit, so a trial that
+was pruned too early goes on, and does not train again.
+"""
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+from baselines.common.arguments.declaration import literal
+from baselines.common.base.errors import UserValueError
+from baselines.common.base.lazy import import_extra
+from baselines.common.base.machine import share_of_cores
+from baselines.common.base.tables import read_table
+from baselines.common.run.command_line import read_arguments
+from baselines.common.saving.checkpoints import list_manifests
+from baselines.common.saving.log_folder import (
+    MODEL_FILE,
+    find_run_files,
+    is_locked,
+    lock_folder,
+)
+
+optuna = import_extra("optuna", "tune")
+STATES = optuna.trial.TrialState
+POLL_SECONDS = 0.5
+EVALUATIONS = 10  # of each run, unless the command says how often
+SCORE = "eval_eprewmean"
+PAUSED = 128 + signal.SIGINT, 128 + signal.SIGTERM  # exit codes of a run
+LIBC, PR_SET_PDEATHSIG = ctypes.CDLL(None), 1
+
+
+def read_range(name, text):
+    """Returns a distribution of Optuna for ``name=text``.
+
+    ``LOW..HIGH`` are whole numbers if both ends are, ``log:LOW..HIGH`` has a
+    logarithmic scale, and ``[CHOICE,CHOICE]`` are choices.
+
+    Raises:
+        UserValueError: for another form.
+    """
+    if text.startswith("[") and text.endswith("]"):
+        choices = literal(text)
+        if not isinstance(choices, list):  # Words have no quotes.
+            choices = text[1:-1].split(",")
+        # Optuna takes numbers and text only; lists are read from text again.
+        plain = [x if type(x) in (int, float) else str(x) for x in choices]
+        return optuna.distributions.CategoricalDistribution(plain)
+    kind, _, numbers = text.rpartition(":")
+    types = [type(literal(end)) for end in numbers.split("..")]
+    if kind in ("", "log") and len(types) == 2 and {*types} <= {int, float}:
+        low, high = map(literal, numbers.split(".."))
+        if low < high and (low > 0 or not kind):
+            whole = types == [int, int]
+            make = "IntDistribution" if whole else "FloatDistribution"
+            return getattr(optuna.distributions, make)(low, high, log=bool(kind))
+    raise UserValueError(
+        f"{name}={text} is no range: write LOW..HIGH, log:LOW..HIGH (above 0) or "
+        "[CHOICE,CHOICE]"
+    )
+
+
+class SuccessiveHalving(optuna.pruners.BasePruner):
+    """Asynchronous successive halving (Li et al. 2020, algorithm 2).
+
+    A trial passes the evaluations 1, eta, eta^2 and so on while it is among the best
+    1 / eta of all that have made them. Optuna's own gives another answer when it is
+    asked again, so that it cannot promote a trial later.
+    """
+
+    def __init__(self, eta=3):
+        self.eta = eta
+
+    def prune(self, study, trial):
+        made = [x.intermediate_values for x in study.get_trials(deepcopy=False)]
+        step = 1
+        while step in trial.intermediate_values:
+            values = [x[step] for x in made if step in x]
+            better = sum(x > trial.intermediate_values[step] for x in values)
+            if better >= max(len(values) // self.eta, 1):
+                return True
+            step *= self.eta
+        return False
+
+
+PRUNERS = {
+    "Median": optuna.pruners.MedianPruner,
+    "SuccessiveHalving": SuccessiveHalving,
+    "Nop": optuna.pruners.NopPruner,
+}
+
+
+def words_of(values) -> list:
+    """Returns the words of a command line for settings."""
+    return [f"--{name}={value}" for name, value in values.items()]
+
+
+class Search:
+    """What all trials have in common.
+
+    Args:
+        folder: for the folders of the trials, an absolute path.
+        command: words for ``baselines.run`` of the settings that all trials have.
+        seeds: number of runs in each trial, whose returns are averaged.
+
+    Raises:
+        UserError: for a setting that is not valid.
+    """
+
+    def __init__(self, folder, command, seeds):
+        self.folder = folder
+        arguments = read_arguments(command)
+        first = arguments["seed"] or 0
+        self.seeds = range(first, first + seeds)
+        self.command = [word for word in command if not word.startswith("--seed=")]
+        if not arguments["eval_interval"]:
+            interval = max(arguments["total_timesteps"] // EVALUATIONS, 1)
+            self.command.append(f"--eval_interval={interval}")
+
+    def check(self, distributions) -> None:
+        """Raises UserError unless the ends and choices of settings are valid."""
+        for name, x in distributions.items():
+            for value in getattr(x, "choices", None) or (x.low, x.high):
+                read_arguments([*self.command, f"--{name}={value}"])
+
+    def runs_of(self, trial, settings) -> "Runs":
+        """Returns the runs of a trial of Optuna with these settings."""
+        folder = os.path.join(self.folder, f"{trial.number:04d}")
+        trial.set_user_attr("folder", folder)
+        return Runs(trial, folder, [*self.command, *words_of(settings)], self.seeds)
+
+
+class TrialFailed(Exception):
+    """A run of a trial ended by an error."""
+
+
+class Runs:
+    """The runs of one trial, which train at the same time.
+
+    Args:
+        trial: of Optuna.
+        folder: of their log folders.
+        command: words for ``baselines.run``.
+        seeds: of the runs.
+
+    Attributes:
+        scores: the mean return, over the runs, of each evaluation that all have made.
+    """
+
+    def __init__(self, trial, folder, command, seeds):
+        os.makedirs(folder, exist_ok=True)
+        self.trial, self.lock = trial, lock_folder(folder)
+        self.commands = {
+            os.path.join(folder, str(seed)): [*command, f"--seed={seed}"]
+            for seed in seeds
+        }
+        self.processes, self.scores = [], []
+
+    def advance(self, stopped=None) -> bool:
+        """Trains, and reports evaluations, until the trial is to be pruned.
+
+        Args:
+            stopped: a ``threading.Event`` that ends it, too.
+
+        Returns:
+            whether all runs were trained to their end; if not, they are paused.
+
+        Raises:
+            TrialFailed: if a run ended by an error.
+        """
+        stopped = stopped or threading.Event()
+        self.start()
+        try:
+            while not stopped.wait(POLL_SECONDS):
+                training = any(process.poll() is None for process in self.processes)
+                for score in self.read_scores()[len(self.scores) :]:
+                    self.scores.append(score)
+                    self.trial.report(score, len(self.scores))
+                    if training and self.trial.should_prune():
+                        return False
+                if not training:
+                    codes = {process.returncode for process in self.processes}
+                    if any(code > 0 and code not in PAUSED for code in codes):
+                        raise TrialFailed
+                    return not any(codes)
+            return False
+        finally:
+            self.pause()
+
+    def start(self) -> None:
+        """Starts or resumes all runs that have not ended."""
+        for folder, command in self.commands.items():
+            if find_run_files(folder, [MODEL_FILE]):
+                continue
+            command = [*command, f"--log_path={folder}", "--overwrite"]
+            if list_manifests(os.path.join(folder, "checkpoints")):
+                command = [f"--resume={folder}", "--trust"]
+            os.makedirs(folder, exist_ok=True)
+            with open(os.path.join(folder, "output.txt"), "ab") as output:
+                process = subprocess.Popen(
+                    [sys.executable, "-m", "baselines.run", *command],
+                    stdout=output,
+                    stderr=output,
+                    preexec_fn=end_with_parent,
+                )
+            self.processes.append(process)
+
+    def pause(self) -> None:
+        """Ends all processes, after a checkpoint."""
+        for process in self.processes:
+            process.terminate()
+        for process in self.processes:
+            process.wait()
+        self.processes = []
+
+    def read_scores(self) -> list:
+        """Returns ``scores`` as they are in the log folders now."""
+        columns = []
+        for folder in self.commands:
+            path = os.path.join(folder, "progress.csv")
+            if not (os.path.exists(path) and os.path.getsize(path)):
+                return []
+            rows = read_table(path)
+            columns.append(rows[SCORE].dropna() if SCORE in rows else [])
+        return [float(sum(scores)) / len(scores) for scores in zip(*columns)]
+
+
+def end_with_parent() -> None:
+    """Has a process save and end when the one that started it is killed."""
+    if hasattr(LIBC, "prctl"):  # Linux only.
+        LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+class Tuner:
+    """Chooses the trials of a study, and trains several at a time.
+
+    Args:
+        search: the ``Search``.
+        distributions: of Optuna, for each setting that is searched for, by name.
+        study: of Optuna.
+        trials: number of trials that the study is to have.
+    """
+
+    def __init__(self, search, distributions, study, trials):
+        self.search, self.distributions = search, distributions
+        self.study, self.trials = study, trials
+        self.lock, self.stopped = threading.Lock(), threading.Event()
+        self.paused = []  # Runs, which go on once they would not be pruned
+        for trial in study.get_trials(deepcopy=False, states=(STATES.RUNNING,)):
+            # Of a process that was killed; others go on with their own.
+            folder = trial.user_attrs.get("folder", "")
+            if os.path.dirname(folder) == search.folder and not is_locked(folder):
+                same = optuna.Trial(study, trial._trial_id)
+                runs = search.runs_of(same, trial.params)
+                runs.scores = list(trial.intermediate_values.values())
+                self.paused.append(runs)
+
+    def next(self):
+        """Returns the runs of a paused or of a new trial; None if there is none."""
+        with self.lock:
+            self.paused.sort(key=lambda runs: runs.scores[-1:], reverse=True)
+            for runs in self.paused:
+                if not runs.trial.should_prune():
+                    self.paused.remove(runs)
+                    return runs
+            trials = self.study.get_trials(deepcopy=False)
+            if sum(x.state != STATES.WAITING for x in trials) < self.trials:
+                trial = self.study.ask(self.distributions)
+                return self.search.runs_of(trial, trial.params)
+        return None
+
+    def work(self) -> None:
+        """Trains one trial after another."""
+        while not self.stopped.is_set() and (runs := self.next()):
+            try:
+                if runs.advance(self.stopped):
+                    self.tell(runs, STATES.COMPLETE, runs.scores[-1])
+                else:
+                    with self.lock:
+                        self.paused.append(runs)
+            except TrialFailed:
+                self.tell(runs, STATES.FAIL)
+
+    def tell(self, runs, state, value=None) -> None:
+        """Ends a trial."""
+        self.study.tell(runs.trial, value, state)
+        if runs.lock is not None:
+            os.close(runs.lock)
+        score = f"{runs.scores[-1]:g}" if runs.scores else "no evaluation"
+        settings = " ".join(words_of(runs.trial.params))
+        print(f"trial {runs.trial.number}: {score} {state.name} {settings}", flush=True)
+
+    def run(self, jobs) -> None:
+        """Trains until no trial is left; an exception, as of Ctrl-C, pauses all."""
+        with ThreadPoolExecutor(jobs, initializer=share_of_cores(jobs)) as pool:
+            try:
+                for job in [pool.submit(self.work) for _ in range(jobs)]:
+                    job.result()
+            finally:
+                self.stopped.set()
+        for runs in self.paused:
+            self.tell(runs, STATES.PRUNED)
