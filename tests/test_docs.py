@@ -84,7 +84,8 @@ def test_links_lead_somewhere(page):
 def test_readme_links_every_page():
     linked = {target for target, _ in find_links(ROOT / "README.md")}
     pages = [ROOT / "docs" / "algorithms" / f"{alg}.md" for alg in ALGORITHMS]
-    assert {*DOCS, *pages} <= linked
+    # The API page is made of docstrings, on the site only.
+    assert {*DOCS, *pages} - {ROOT / "docs" / "api.md"} <= linked
 
 
 @each_algorithm
