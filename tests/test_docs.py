@@ -88,6 +88,12 @@ def test_readme_links_every_page():
     assert {*DOCS, *pages} - {ROOT / "docs" / "api.md"} <= linked
 
 
+def test_site_has_every_page_once():
+    nav = (ROOT / "mkdocs.yml").read_text().partition("\nnav:")[2]
+    pages = [ROOT / "docs" / path for path in re.findall(r"[\w/]+\.md", nav)]
+    assert sorted(page for page in pages if page.exists()) == DOCS
+
+
 @each_algorithm
 def test_page_has_the_facts(alg, learn, small, env_id):
     facts = dict(read_table(read_page(alg), None)[1:])
