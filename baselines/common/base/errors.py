@@ -140,9 +140,10 @@ def with_hints(fn: F) -> F:
 def install_command(extra) -> str:
     """Returns the command that installs optional dependencies, such as ``plot``."""
     root = pathlib.Path(__file__).parents[3]
-    place = str(root) if (root / "pyproject.toml").is_file() else "."
-    command = [sys.executable, "-m", "pip", "install", "-e", f"{place}[{extra}]"]
-    return shlex.join(command)
+    place = ["-e", f"{root}[{extra}]"]
+    if not (root / "pyproject.toml").is_file():
+        place = [f"keras-baselines[{extra}]"]
+    return shlex.join([sys.executable, "-m", "pip", "install", *place])
 
 
 def shown(value, most=80) -> str:
