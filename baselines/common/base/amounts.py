@@ -1,4 +1,4 @@
-"""Times as short text."""
+"""Times and numbers as short text."""
 
 
 def duration(seconds) -> str:
@@ -10,3 +10,8 @@ def duration(seconds) -> str:
     first = next((i for i, (number, _) in enumerate(parts) if number), -1)
     shown = parts[first:][:2]
     return " ".join(f"{number} {unit}" for number, unit in shown if number) or "0 s"
+
+
+def four_digits(value) -> str:
+    """Returns a number with four digits, or with all that are before its point."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"

@@ -5,7 +5,7 @@ from datetime import datetime
 
 import numpy as np
 
-from baselines.common.base.amounts import duration
+from baselines.common.base.amounts import duration, four_digits
 from baselines.common.base.errors import UserError
 from baselines.common.saving import log_folder
 from baselines.common.saving.checkpoints import list_manifests
@@ -52,7 +52,7 @@ def cells_of(run) -> dict:
     def text(value):
         if value is None:
             return "–"
-        return f"{value:.4g}" if isinstance(value, float) else str(value)
+        return four_digits(value) if isinstance(value, float) else str(value)
 
     total = run["total_timesteps"]
     return {
