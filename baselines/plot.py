@@ -1,5 +1,7 @@
 """Draws learning curves of runs: ``python -m baselines.plot LOGDIR... -o curve.png``.
 
+With ``--table``, it prints or writes a table of their final scores instead.
+
 Runs that differ only in their seed become one curve: their mean, up to where the
 shortest ends, with a band around it. A single run is one line, with its episodes behind
 it. Logs of OpenAI Baselines and of Stable-Baselines3 can be drawn as well.
@@ -15,11 +17,13 @@ from baselines.common.arguments import types as arg
 from baselines.common.base.errors import UserValueError, suggest
 from baselines.common.base.lazy import import_extra
 from baselines.common.base.tables import read_table
-from baselines.common.saving.files import check_writable, writing
-from baselines.common.views.curves import X_UNITS, find_curves
+from baselines.common.saving.files import check_writable, replace_file, writing
+from baselines.common.views.curves import X_UNITS, find_scored, group_curves
 from baselines.common.views.drawing import draw_curves
+from baselines.common.views.table import make_table
 
 SUFFIXES = ".png", ".svg", ".pdf"
+TABLES = ".md", ".tex"
 
 
 def plot(
@@ -28,7 +32,11 @@ def plot(
         "log folders, folders above several, or CSV files out of them; those with the "
         "same LABEL= are one curve",
     ],
-    output: Annotated[str, "file to write, as -o FILE: PNG, SVG or PDF"],
+    output: Annotated[
+        str | None,
+        "file to write, as -o FILE: PNG, SVG or PDF; of a table, which is printed "
+        "without it, .md or .tex",
+    ] = None,
     x: Annotated[str, f"{', '.join(X_UNITS)}, or several with commas"] = "steps",
     y: Annotated[
         str | None, "column of progress.csv (default: return of episodes)"
@@ -45,14 +53,20 @@ def plot(
         str | None, "default: the environment, if all have the same"
     ] = None,
     band: Annotated[Literal["range", "std", "ci95"], "around the mean"] = "range",
+    table: Annotated[
+        bool, "whether to make a table of the last points of the curves instead"
+    ] = False,
 ):
     """Draws learning curves into a file, and returns matplotlib's figure.
+
+    Or makes a table of final scores, and returns its text.
 
     Args:
         logs: paths of log folders, of folders above them, or of their CSV files, or a
             single one. Those that begin with the same ``LABEL=`` are seeds of one curve
             with that label.
-        output: path of a PNG, SVG or PDF file.
+        output: path of a PNG, SVG or PDF file; with ``table``, of a file ``.md`` or
+            ``.tex``, or None to print it.
         x: the x axis: ``steps`` (agent steps), ``frames`` (4 per step, in Atari and
             retro games), ``episodes``, ``minutes`` of training, or several of these
             separated by commas, for one panel each.
@@ -71,22 +85,43 @@ def plot(
             ``ci95``, a 95 % confidence interval of the mean, by bootstrap over runs
             (Agarwal et al. 2021, "Deep Reinforcement Learning at the Edge of the
             Statistical Precipice").
+        table: whether to make a table with a row for each environment instead, and a
+            column for each curve: the mean of the runs where the curve ends, with its
+            ``ci95`` and the number of runs. Of four or more, there is also the
+            interquartile mean, as in the same paper. ``x`` is where seeds that differ
+            in length are compared.
 
     Raises:
         UserFileError: if there is no log, or a file cannot be read or written.
-        UserValueError: for an unknown column, suffix, x or band, or for a damaged file.
+        UserValueError: for an unknown column, suffix, x or band, for what a table does
+            not have, or for a damaged file.
         MissingDependency: if matplotlib or pandas is not installed.
     """
-    output = os.path.abspath(os.path.expanduser(output))
-    check_choice("suffix", os.path.splitext(output)[1], SUFFIXES)
-    check_writable(*os.path.split(output))
+    if output is None and not table:
+        raise UserValueError("output is missing: -o FILE, or --table to print a table")
+    if output is not None:
+        output = os.path.abspath(os.path.expanduser(output))
+        suffixes = TABLES if table else SUFFIXES
+        check_choice("suffix", os.path.splitext(output)[1], suffixes)
+        check_writable(*os.path.split(output))
     names = str(x).split(",")
     for name in names:
         check_choice("x", name, X_UNITS)
     logs = [logs] if isinstance(logs, (str, os.PathLike)) else logs
     if isinstance(references, (str, int, float)):
         references = [references]
-    curves, env = find_curves(logs, y)
+    if table and (len(names) > 1 or references or title or band != "range"):
+        raise UserValueError("--table has one --x, and no --reference, --title, --band")
+    runs = find_scored(logs, y)
+    if table:
+        text = make_table(runs, x, y, smooth, latex=str(output).endswith(".tex"))
+        if output is None:
+            print(text, end="")
+        else:
+            replace_file(output, text.encode())
+            print(f"wrote {output}")
+        return text
+    curves, env = group_curves(runs)
     references = [read_reference(text) for text in references]
     title = env if title is None else title
     figure = draw_curves(curves, names, y, smooth, references, title, band=band)

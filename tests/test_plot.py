@@ -229,6 +229,12 @@ def test_run_that_has_just_begun_is_left_out(capsys):
         ("log -o c.png --band=ci", "ci95"),
         ("log -o c.png --reference=r.csv:Png", "did you mean 'Pong'?"),
         ("twice.csv -o c.png", "rows of several runs"),
+        ("log", "--table"),
+        ("log -o c.md", "unknown suffix '.md'"),
+        ("log -o c.png --table", ".tex"),
+        ("log --table --x=steps,minutes", "one --x"),
+        ("log --table --reference=18", "--reference"),
+        ("log --table --band=std", "--band"),
     ],
 )
 def test_mistake_gives_one_line_and_no_picture(arguments, words, capsys):
@@ -239,6 +245,52 @@ def test_mistake_gives_one_line_and_no_picture(arguments, words, capsys):
         command.main(arguments.split())
     assert words in capsys.readouterr().err
     assert not list(Path().glob("c.*"))
+
+
+def test_table_has_the_ends_of_the_curves(capsys):
+    write_log(Path("logs/0"), [0.0, 4.0, 8.0], seed=0)
+    write_log(Path("logs/1"), [1.0, 5.0], seed=1)
+    write_log(Path("logs/2"), [1000.0, 12345.6], alg="a|c", env="Ant-v5")
+    figure = plot(["logs"], "curve.png", smooth=2)
+    assert [ys[-1] for label, _, ys in lines(figure) if "(2 runs" in label] == [2.5]
+    capsys.readouterr()
+    command.main(["--table", "logs", "--smooth=2"])
+    assert capsys.readouterr().out.splitlines()[:5] == [
+        "| environment | dqn | a\\|c |",
+        "| --- | --- | --- |",
+        "| Pong | 2.5 [2, 3] (2) | – |",  # where the shorter run ends
+        "| Ant-v5 | – | 6,673 (1) |",
+        "",
+    ]
+
+
+def test_table_of_runs_that_do_not_overlap_has_their_ends():
+    table("a.csv", "eprewmean,total_timesteps\n1,100\n3,300\n")
+    table("b.csv", "eprewmean,total_timesteps\n5,400\n7,500\n")
+    assert "| – | 5 [3, 7] (2) |" in plot(["c=a.csv", "c=b.csv"], table=True)
+
+
+def test_table_has_interquartile_means_of_four_runs_and_more():
+    """Intervals as rliable 1.2 has them; means of all runs and of the middle half."""
+    scores = {"few": [1.0, 2.0, 9.0], "four": [20.0, 12.0, 10.0, 13.0]}
+    scores["five"] = [1.0, 2.0, 3.0, 4.0, 5.0]
+    for label, returns in scores.items():
+        for i, value in enumerate(returns):
+            write_log(Path(label, str(i)), [value], seed=i)
+    rows = plot([f"{label}={label}" for label in scores], table=True).splitlines()
+    assert rows[2] == (
+        "| Pong | 4 [1, 9] (3) | 13.75 [10.75, 18] (4) | 3 [1.8, 4.2] (5) |"
+    )
+    assert rows[3] == ("| Pong, IQM | – | 12.5 [10, 20] (4) | 3 [1.333, 4.667] (5) |")
+
+
+def test_table_is_written_as_markdown_and_latex():
+    write_log(Path("log"), [1.5], alg="my_dqn")
+    assert plot("log", "new/table.md", table=True) == Path("new/table.md").read_text()
+    plot("log", "table.tex", table=True)
+    text = Path("table.tex").read_text()
+    assert text.startswith("% ") and r"environment & my\_dqn \\" in text
+    assert r"Pong & 1.5 (1) \\" in text and text.endswith("\\end{tabular}\n")
 
 
 @pytest.mark.parametrize("package", ["matplotlib.figure", "pandas"])

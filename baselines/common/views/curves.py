@@ -30,6 +30,7 @@ X_UNITS = {
     "episodes": "episodes",
     "minutes": "minutes",
 }
+RESAMPLES = 2000  # of the runs, for confidence intervals
 # Columns in logs of this library, Stable-Baselines3 and OpenAI Baselines' algorithms.
 STEPS = "total_timesteps", "time/total_timesteps", "misc/total_timesteps", "steps"
 STEPS += "TimestepsSoFar", "total/steps"
@@ -47,8 +48,8 @@ NOT_COMPARED |= {"eval_interval", "eval_episodes"}
 NOT_COMPARED |= {"save_video_interval", "save_video_length"}
 
 
-def find_curves(logs, y=None):
-    """Returns each curve's results by label, and the environment they share, or None.
+def find_scored(logs, y=None) -> list:
+    """Returns (label or None, ``Result``) for each run at some ``[LABEL=]PATH``s.
 
     Runs with nothing to draw yet are left out with a warning, unless all are like that.
 
@@ -65,7 +66,7 @@ def find_curves(logs, y=None):
         if drawn and not has_numbers(result, y):
             warning = f"warning: {result.dirname} has no {y or 'returns'} yet"
             print(warning, file=sys.stderr)
-    return group_curves(drawn or runs)
+    return drawn or runs
 
 
 def read_logs(log) -> list:
@@ -108,7 +109,11 @@ def has_numbers(result, y) -> bool:
 
 
 def group_curves(runs):
-    """Returns what ``find_curves`` does, for (label or None, ``Result``) pairs."""
+    """Returns each curve's results by label, and the environment they share, or None.
+
+    Args:
+        runs: (label or None, ``Result``) pairs.
+    """
     settings = [settings_of(result) for _, result in runs]
     unnamed = [x for (label, _), x in zip(runs, settings) if label is None]
     names = iter(name_curves(unnamed))
@@ -117,6 +122,14 @@ def group_curves(runs):
         curves.setdefault(label or next(names), []).append(result)
     envs = {x["env"] for x in settings}
     return curves, envs.pop() if len(envs) == 1 else None
+
+
+def group_by_env(runs) -> dict:
+    """Returns the results of each curve, by its label, for each environment by name."""
+    envs = {}
+    for run in runs:
+        envs.setdefault(settings_of(run[1])["env"] or "–", []).append(run)
+    return {env: group_curves(same)[0] for env, same in envs.items()}
 
 
 def config_of(result) -> dict:
@@ -188,6 +201,36 @@ def read_points(result, x, y, window):
         )
     window = window or (100 if of_episodes else 1)
     return xs, ys, smooth(ys, window, mode="causal")
+
+
+def common_range(seeds):
+    """Returns the first and the last x that all runs have; the first may be larger.
+
+    Args:
+        seeds: what ``read_points`` returned for each.
+    """
+    return max(xs[0] for xs, *_ in seeds), min(xs[-1] for xs, *_ in seeds)
+
+
+def find_interval(ys, cut=0) -> np.ndarray:
+    """Returns the ends of a 95 % confidence interval of a mean over runs, [2, ...].
+
+    It is made by bootstrap over runs, with the percentiles of their resamples (Agarwal
+    et al. 2021, "Deep Reinforcement Learning at the Edge of the Statistical
+    Precipice").
+
+    Args:
+        ys: [runs, ...]
+        cut: number of the lowest, and of the highest, that the mean leaves out.
+    """
+    n = len(ys)
+    counts = np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), RESAMPLES)
+    # How often each resample has each run, the lowest first, and how often of that
+    # between its `cut` lowest and highest.
+    last = np.clip(np.cumsum(counts, axis=1), cut, n - cut)
+    kept = np.diff(last, axis=1, prepend=cut)
+    means = kept @ np.sort(ys, axis=0) / (n - 2 * cut)
+    return np.quantile(means, [0.025, 0.975], axis=0)
 
 
 def read_y(result, y) -> np.ndarray:

@@ -6,7 +6,13 @@ import textwrap
 import numpy as np
 
 from baselines.common.base.lazy import import_extra
-from baselines.common.views.curves import X_UNITS, has_episodes, read_points
+from baselines.common.views.curves import (
+    X_UNITS,
+    common_range,
+    find_interval,
+    has_episodes,
+    read_points,
+)
 from baselines.common.views.results import COLORS
 
 GREYS = "black", "0.5", "0.7"  # for references
@@ -15,7 +21,6 @@ BANDS = {
     "std": "standard deviation",
     "ci95": "95 % confidence",
 }
-RESAMPLES = 2000  # of the runs, for confidence intervals
 LEGEND_WIDTH = 90  # characters, for a picture of seven inches
 
 
@@ -80,7 +85,7 @@ def name_y(curves, y=None, smooth=None) -> str:
 
 def draw_curve(axis, label, seeds, band, **style) -> None:
     """Draws a single run, or the mean and the band of several where all have begun."""
-    first, last = max(xs[0] for xs, *_ in seeds), min(xs[-1] for xs, *_ in seeds)
+    first, last = common_range(seeds)
     if len(seeds) == 1 or first > last:  # There is nothing to average.
         for xs, raw, smoothed in seeds:
             if not np.array_equal(raw, smoothed):
@@ -110,11 +115,7 @@ def find_band(ys, band):
     if band == "std":
         mean, deviation = np.mean(ys, axis=0), np.std(ys, axis=0, ddof=1)
         return mean - deviation, mean + deviation
-    # How often each resample has each run.
-    counts = np.random.default_rng(0).multinomial(
-        len(ys), np.full(len(ys), 1 / len(ys)), RESAMPLES
-    )
-    return np.quantile(counts @ ys / len(ys), [0.025, 0.975], axis=0)
+    return find_interval(ys)
 
 
 def draw_histogram(returns, size):
