@@ -53,9 +53,7 @@ def plot(
         str | None, "default: the environment, if all have the same"
     ] = None,
     band: Annotated[Literal["range", "std", "ci95"], "around the mean"] = "range",
-    table: Annotated[
-        bool, "whether to make a table of the last points of the curves instead"
-    ] = False,
+    table: Annotated[bool, "whether to make a table of final scores instead"] = False,
 ):
     """Draws learning curves into a file, and returns matplotlib's figure.
 
