@@ -209,6 +209,7 @@ def test_nothing_is_cut_off_and_curves_are_told_apart():
     assert 0 <= drawn.y0 < drawn.y1 <= figure.get_figheight()
     styles = {(x.get_color(), x.get_linestyle()) for x in figure.axes[0].get_lines()}
     assert len(styles) == 9
+    assert len(lines(figure)) == 9  # Their episodes would hide them.
 
 
 def test_run_that_has_just_begun_is_left_out(capsys):

@@ -21,6 +21,7 @@ BANDS = {
     "std": "standard deviation",
     "ci95": "95 % confidence",
 }
+STYLES = list(itertools.product(["-", "--", ":"], COLORS))  # of curves, in order
 LEGEND_WIDTH = 90  # characters, for a picture of seven inches
 
 
@@ -33,25 +34,29 @@ def draw_curves(
     title=None,
     band="range",
     size=(7, 4),
+    legend=True,
 ):
     """Returns a figure with a panel of curves for each x axis.
 
     Args:
-        curves: ``Result``s of the seeds of each curve, by its label.
+        curves: ``Result``s of the seeds of each curve, by its label; a curve without
+            any keeps its colour from the others.
         x: list of keys of ``X_UNITS``.
         y, smooth, title, band: as in ``plot``.
         references: list of (label, x, y), with None as the x of a horizontal line.
         size: width, and height without the legend, in inches.
+        legend: whether there is one.
     """
     figure = import_extra("matplotlib.figure").Figure(size, layout="constrained")
     short_numbers = import_extra("matplotlib.ticker").EngFormatter(sep="")
     axes = figure.subplots(1, len(x), sharey=True, squeeze=False)[0]
-    styles = list(itertools.product(["-", "--", ":"], COLORS))
     for axis, name in zip(axes, x):
         for i, (label, results) in enumerate(curves.items()):
-            line, color = styles[i % len(styles)]
+            line, color = STYLES[i % len(STYLES)]
             seeds = [read_points(result, name, y, smooth) for result in results]
-            draw_curve(axis, label, seeds, band, color=color, ls=line)
+            if seeds:
+                has_raw = len(curves) <= len(COLORS)  # More would hide the curves.
+                draw_curve(axis, label, seeds, band, has_raw, color=color, ls=line)
         axis.set_xlim(left=0)
         right = axis.get_xlim()[1]  # of the runs, not of the references
         for (label, xs, ys), color in zip(references, itertools.cycle(GREYS)):
@@ -67,6 +72,8 @@ def draw_curves(
     axes[0].set(ylabel=name_y(curves, y, smooth))
     if title:
         figure.suptitle(textwrap.fill(title, 70))
+    if not legend:
+        return figure
     handles, labels = axes[0].get_legend_handles_labels()
     labels = [textwrap.fill(label, LEGEND_WIDTH - 10) for label in labels]
     columns = max(1, LEGEND_WIDTH // (10 + max(map(len, labels), default=1)))
@@ -80,15 +87,20 @@ def name_y(curves, y=None, smooth=None) -> str:
     if y is None and all(map(has_episodes, itertools.chain(*curves.values()))):
         return f"mean return of {smooth or 100} episodes"
     name = y or "mean return"
-    return f"{name}, mean of {smooth} rows" if smooth else name
+    return f"{name}, mean of {smooth} rows" if (smooth or 1) > 1 else name
 
 
-def draw_curve(axis, label, seeds, band, **style) -> None:
-    """Draws a single run, or the mean and the band of several where all have begun."""
+def draw_curve(axis, label, seeds, band, has_raw, **style) -> None:
+    """Draws a single run, or the mean and the band of several where all have begun.
+
+    Args:
+        seeds: what ``read_points`` returned for each.
+        has_raw: whether a single run has its unsmoothed values behind it.
+    """
     first, last = common_range(seeds)
     if len(seeds) == 1 or first > last:  # There is nothing to average.
         for xs, raw, smoothed in seeds:
-            if not np.array_equal(raw, smoothed):
+            if has_raw and not np.array_equal(raw, smoothed):
                 axis.plot(xs, raw, lw=0.5, alpha=0.3, color=style["color"])
             marker = "o" if len(xs) == 1 else None  # A line of one point is invisible.
             axis.plot(xs, smoothed, label=label, marker=marker, **style)
