@@ -1,10 +1,12 @@
 """Writes a page about runs: ``python -m baselines.report LOGDIR... [-o report.html]``.
 
 The page is one self-contained HTML file with pictures. A single run is shown with its
-scores, settings, versions, and the commands to continue; several runs are shown side by
-side, with only the settings in which they differ.
+scores, last video, settings, versions, and the commands to continue; several runs have
+a row each, with only the settings in which they differ.
 """
 
+import base64
+import glob
 import os
 import re
 import shlex
@@ -67,7 +69,7 @@ def report(
 
 
 def describe_one(result, run) -> dict:
-    """Returns title, facts, tables and commands of the page about one run."""
+    """Returns title, facts, video, tables and commands of the page about one run."""
     config = config_of(result)
     facts = []
     if run["seconds"]:
@@ -78,6 +80,7 @@ def describe_one(result, run) -> dict:
     return {
         "title": f"{run['alg'] or 'run'} on {run['env'] or 'an environment'}",
         "facts": facts,
+        "video": read_video(run["folder"]),
         "tables": [
             ("Settings", all_settings(config).items()),
             ("Versions and machine", config.get("versions", {}).items()),
@@ -89,12 +92,25 @@ def describe_one(result, run) -> dict:
 def compare(results) -> dict:
     """Returns title and tables of the page about several runs."""
     settings = [settings_of(result) for result in results]
+    settings = [{name: str(value) for name, value in x.items()} for x in settings]
     names = sorted(set().union(*settings))
-    rows = [[name, *(str(x.get(name, "–")) for x in settings)] for name in names]
-    rows = [row for row in rows if len(set(row[1:])) > 1]
-    folders = ["setting", *(result.dirname for result in results)]
-    tables = [("Settings that differ", [folders, *rows])] if rows else []
+    names = [name for name in names if len({x.get(name) for x in settings}) > 1]
+    rows = [
+        [result.dirname, *(x.get(name, "–") for name in names)]
+        for result, x in zip(results, settings)
+    ]
+    tables = [("Settings that differ", [["folder", *names], *rows])] if names else []
     return {"title": f"{len(results)} runs", "tables": tables}
+
+
+def read_video(folder):
+    """Returns the name of a run's last video and its content as base64, or None."""
+    for path in sorted(glob.glob("videos/*.mp4", root_dir=folder), reverse=True):
+        with open(os.path.join(folder, path), "rb") as file:
+            content = file.read()
+        if b"moov" in content:  # A video that is not complete has no such index.
+            return path, base64.b64encode(content).decode()
+    return None
 
 
 def find_last(pattern, folder) -> list:

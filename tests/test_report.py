@@ -1,5 +1,6 @@
 """Pages about runs: what they show, that they are whole, what they never replace."""
 
+import base64
 import html
 import json
 import re
@@ -9,6 +10,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
+import pandas
 import pytest
 from toy_logs import write_log
 
@@ -63,9 +65,13 @@ def test_page_of_a_run_says_all_about_it(trained):
     assert ["tensorflow", config["versions"]["tensorflow"]] in page.rows
 
 
+def captions(page):
+    return re.findall(r'aria-label="(.*?)"', page.source)
+
+
 def test_page_is_whole_by_itself(trained):
     _, page = trained
-    assert len(pictures(page)) == 3
+    assert len(pictures(page)) == len(captions(page)) > 3
     for picture in pictures(page):
         ElementTree.fromstring(picture)
     ids = re.findall(r' id="(.*?)"', page.source)
@@ -99,16 +105,68 @@ def test_runs_side_by_side():
     write_log(Path("logs/b"), [], lr=0.2, gamma=0.9, num_timesteps=1000, seed=1)
     assert report(["logs", "logs/a"]) == "report.html"
     page = Page("report.html")
-    assert "2 runs" in page.source and len(pictures(page)) == 2
-    header, a, b, names, *differences = page.rows
+    assert "2 runs" in page.source and len(pictures(page)) == 3
+    header, a, b, *differences = page.rows
     assert header == [
         *("folder", "algorithm", "environment", "seed", "agent steps", "last", "best"),
         *("time", "last change", "state"),
     ]
     assert a[:6] == ["logs/a", "dqn", "Pong", "0", "200 of 1,000", "2"]
     assert b[3:8] == ["1", "0 of 1,000", "–", "–", "–"] and b[-1] == "stopped"
-    assert names == ["setting", "logs/a", "logs/b"]
-    assert differences == [["lr", "0.1", "0.2"]]
+    assert differences == [["folder", "lr"], ["logs/a", "0.1"], ["logs/b", "0.2"]]
+
+
+def legends(page):
+    """Returns the name and the color of each line, for each environment."""
+    lists = re.findall(r"<h2>(.*?)</h2>\n<ul.*?>(.*?)</ul>", page.source, re.S)
+    line = r"border-top-color: (#\w+).*?</span>(.*?)</li>"
+    return {
+        env: {name: color for color, name in re.findall(line, text, re.S)}
+        for env, text in lists
+    }
+
+
+def test_environments_have_pictures_and_legends_of_their_own():
+    for i in range(2):
+        write_log(Path(f"logs/{i}"), [1.0, 2.0], seed=i)
+    write_log(Path("logs/2"), [1.0, 2.0], alg="a2c")
+    write_log(Path("logs/3"), [1.0, 2.0], alg="a2c", env="Ant-v5")
+    report(["logs"])
+    page = Page("report.html")
+    curves = legends(page)
+    assert {env: list(names) for env, names in curves.items()} == {
+        "Pong": ["dqn (2 runs)", "a2c"],
+        "Ant-v5": ["a2c"],
+    }
+    for picture in pictures(page)[:3]:
+        assert all(x.lower() in picture for x in curves["Pong"].values())
+    assert captions(page)[:4] == [
+        *("Returns against agent steps", "Returns against minutes"),
+        *("loss against agent steps", "Returns against agent steps"),
+    ]
+
+
+def test_what_was_learned_is_drawn_beside_the_returns():
+    write_log(Path("log"), [1.0, 2.0, 3.0])
+    Path("log/progress.csv").write_text(
+        "total_timesteps,fps,value_loss,policy_entropy,approxkl,eval_eprewmean,q_loss\n"
+        "100,5,1,2,nan,,\n200,5,1,2,3,7,\n300,5,1,2,3,,\n"
+    )
+    report(["log"])
+    drawn = [x.split(" against ")[0] for x in captions(Page("log/report.html"))]
+    names = ["eval_eprewmean", "value_loss", "policy_entropy", "approxkl"]
+    assert drawn == ["Returns", "Returns", *names, "Returns of episodes"]
+
+
+def test_last_complete_video_is_in_the_page():
+    write_log(Path("log"), [1.0])
+    videos = Path("log/videos")
+    videos.mkdir()
+    for step, content in [(1, b"moov 1"), (20, b"moov 20"), (300, b"ftyp")]:
+        (videos / f"video{step:08}.mp4").write_bytes(content)
+    report(["log"])
+    (video,) = re.findall(r"<video.*?base64,(.*?)\"", Page("log/report.html").source)
+    assert base64.b64decode(video) == b"moov 20"
 
 
 def test_log_of_another_library_without_times_has_one_picture():
@@ -133,11 +191,19 @@ def test_nothing_in_a_file_becomes_html():
     evil = "<script>alert(1)</script>&\"'$x_$$"
     write_log(Path("log"), [1.0, 2.0], env=evil, alg=evil, num_timesteps=9, lr=evil)
     Path("log/log.txt").write_text(f"training a on {evil}; log folder: x\n")
+    rows = pandas.DataFrame({"total_timesteps": [1, 2], f"loss{evil}": [1, 2]})
+    rows.to_csv("log/progress.csv", index=False)
     report(["log"])
     page = Page("log/report.html")
     assert "<script" not in page.source and ["lr", evil] in page.rows
-    legend = pictures(page)[0]
-    assert evil in "".join(ElementTree.fromstring(legend).itertext())
+    texts = ["".join(ElementTree.fromstring(x).itertext()) for x in pictures(page)]
+    assert any(f"loss{evil}" in text for text in texts)
+    write_log(Path("other"), [1.0, 2.0], env=evil)
+    report(["log", "other"])
+    page = Page("report.html")
+    assert "<script" not in page.source
+    (curves,) = legends(page).values()
+    assert list(map(html.unescape, curves)) == [evil, "dqn"]
 
 
 def test_only_a_report_is_replaced():
