@@ -82,6 +82,7 @@ def test_mistakes_end_before_anything_runs(words, empty_folder, capsys):
 
 
 def test_commands_of_the_docs_are_understood(empty_folder):
+    pytest.importorskip("Box2D")
     commands = re.findall(r"^python -m baselines.tune (.*)", PAGE.read_text(), re.M)
     assert commands
     commands += [f"--alg=ppo2 --env=CartPole-v1 --log_path={x}" for x in "ab"]
