@@ -98,7 +98,7 @@ class Curves:
 
     trained = []
 
-    def __init__(self, trial, folder, command, seeds):
+    def __init__(self, trial, *others):
         self.trial, self.x, self.lock = trial, trial.params["x"], None
         self.scores = []
 

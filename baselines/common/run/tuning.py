@@ -31,7 +31,14 @@ STATES = optuna.trial.TrialState
 POLL_SECONDS = 0.5
 EVALUATIONS = 10  # of each run, unless the command says how often
 SCORE = "eval_eprewmean"
-PAUSED = 128 + signal.SIGINT, 128 + signal.SIGTERM  # exit codes of a run
+# Exit codes of a run that has ended, or can be resumed.
+PAUSED = {
+    0,
+    128 + signal.SIGINT,
+    128 + signal.SIGTERM,
+    -signal.SIGTERM,
+    -signal.SIGKILL,
+}
 LIBC, PR_SET_PDEATHSIG = ctypes.CDLL(None), 1
 
 
@@ -68,24 +75,31 @@ def read_range(name, text):
 class SuccessiveHalving(optuna.pruners.BasePruner):
     """Asynchronous successive halving (Li et al. 2020, algorithm 2).
 
-    A trial passes the evaluations 1, eta, eta^2 and so on while it is among the best
-    1 / eta of all that have made them. Optuna's own gives another answer when it is
-    asked again, so that it cannot promote a trial later.
+    A trial passes steps 1, eta, eta^2 and so on while its first evaluation from there
+    on is among the best 1 / eta of all that were made. Optuna's own gives another
+    answer when it is asked again, so that it cannot promote a trial later.
     """
 
     def __init__(self, eta=3):
         self.eta = eta
 
     def prune(self, study, trial):
-        made = [x.intermediate_values for x in study.get_trials(deepcopy=False)]
-        step = 1
-        while step in trial.intermediate_values:
-            values = [x[step] for x in made if step in x]
-            better = sum(x > trial.intermediate_values[step] for x in values)
-            if better >= max(len(values) // self.eta, 1):
+        rung = 1
+        while rung <= (trial.last_step or 0):
+            own = score_at(trial, rung)
+            scores = [score_at(x, rung) for x in study.get_trials(deepcopy=False)]
+            scores = [score for score in scores if score is not None]
+            better = sum(score > own for score in scores)
+            if better >= max(len(scores) // self.eta, 1):
                 return True
-            step *= self.eta
+            rung *= self.eta
         return False
+
+
+def score_at(trial, step):
+    """Returns the first score of a trial at or after a step, None if there is none."""
+    steps = [x for x in trial.intermediate_values if x >= step]
+    return trial.intermediate_values[min(steps)] if steps else None
 
 
 PRUNERS = {
@@ -118,9 +132,10 @@ class Search:
         first = arguments["seed"] or 0
         self.seeds = range(first, first + seeds)
         self.command = [word for word in command if not word.startswith("--seed=")]
-        if not arguments["eval_interval"]:
-            interval = max(arguments["total_timesteps"] // EVALUATIONS, 1)
-            self.command.append(f"--eval_interval={interval}")
+        self.interval = arguments["eval_interval"]
+        if not self.interval:
+            self.interval = max(arguments["total_timesteps"] // EVALUATIONS, 1)
+            self.command.append(f"--eval_interval={self.interval}")
 
     def check(self, distributions) -> None:
         """Raises UserError unless the ends and choices of settings are valid."""
@@ -132,7 +147,8 @@ class Search:
         """Returns the runs of a trial of Optuna with these settings."""
         folder = os.path.join(self.folder, f"{trial.number:04d}")
         trial.set_user_attr("folder", folder)
-        return Runs(trial, folder, [*self.command, *words_of(settings)], self.seeds)
+        command = [*self.command, *words_of(settings)]
+        return Runs(trial, folder, command, self.seeds, self.interval)
 
 
 class TrialFailed(Exception):
@@ -147,14 +163,15 @@ class Runs:
         folder: of their log folders.
         command: words for ``baselines.run``.
         seeds: of the runs.
+        interval: agent steps between evaluations.
 
     Attributes:
-        scores: the mean return, over the runs, of each evaluation that all have made.
+        scores: the mean return, over the runs, of each evaluation that was reported.
     """
 
-    def __init__(self, trial, folder, command, seeds):
+    def __init__(self, trial, folder, command, seeds, interval):
         os.makedirs(folder, exist_ok=True)
-        self.trial, self.lock = trial, lock_folder(folder)
+        self.trial, self.lock, self.interval = trial, lock_folder(folder), interval
         self.commands = {
             os.path.join(folder, str(seed)): [*command, f"--seed={seed}"]
             for seed in seeds
@@ -173,24 +190,27 @@ class Runs:
         Raises:
             TrialFailed: if a run ended by an error.
         """
-        stopped = stopped or threading.Event()
+        stopped, codes = stopped or threading.Event(), {None}
         self.start()
         try:
-            while not stopped.wait(POLL_SECONDS):
-                training = any(process.poll() is None for process in self.processes)
-                for score in self.read_scores()[len(self.scores) :]:
-                    self.scores.append(score)
-                    self.trial.report(score, len(self.scores))
-                    if training and self.trial.should_prune():
-                        return False
-                if not training:
-                    codes = {process.returncode for process in self.processes}
-                    if any(code > 0 and code not in PAUSED for code in codes):
-                        raise TrialFailed
-                    return not any(codes)
-            return False
+            while None in codes and not stopped.wait(POLL_SECONDS):
+                codes = {process.poll() for process in self.processes}
+                if self.report() and self.trial.should_prune():
+                    break
         finally:
-            self.pause()
+            codes = self.pause()
+        if not codes <= PAUSED:
+            raise TrialFailed
+        self.report()
+        return codes <= {0}
+
+    def report(self) -> bool:
+        """Reports the evaluations that are new, and returns whether there are any."""
+        new = self.read_scores()[len(self.scores) :]
+        for step, score in new:
+            self.scores.append(score)
+            self.trial.report(score, step)
+        return bool(new)
 
     def start(self) -> None:
         """Starts or resumes all runs that have not ended."""
@@ -210,24 +230,33 @@ class Runs:
                 )
             self.processes.append(process)
 
-    def pause(self) -> None:
-        """Ends all processes, after a checkpoint."""
+    def pause(self) -> set:
+        """Ends all processes, after a checkpoint, and returns their exit codes."""
         for process in self.processes:
             process.terminate()
-        for process in self.processes:
-            process.wait()
+        codes = {process.wait() for process in self.processes}
         self.processes = []
+        return codes
 
     def read_scores(self) -> list:
-        """Returns ``scores`` as they are in the log folders now."""
-        columns = []
+        """Returns (step, score) of each evaluation that all runs have made.
+
+        Steps are in units of ``interval``, so that they are the same in all trials.
+        """
+        tables = []
         for folder in self.commands:
             path = os.path.join(folder, "progress.csv")
             if not (os.path.exists(path) and os.path.getsize(path)):
                 return []
             rows = read_table(path)
-            columns.append(rows[SCORE].dropna() if SCORE in rows else [])
-        return [float(sum(scores)) / len(scores) for scores in zip(*columns)]
+            if SCORE not in rows:
+                return []
+            rows = rows.dropna(subset=[SCORE])
+            tables.append(zip(rows["total_timesteps"] // self.interval, rows[SCORE]))
+        return [
+            (int(evaluations[0][0]), sum(x for _, x in evaluations) / len(tables))
+            for evaluations in zip(*tables)
+        ]
 
 
 def end_with_parent() -> None:
