@@ -4,7 +4,6 @@ Optuna's samplers choose the settings of each trial, and its pruners which trial
 paused. A paused trial goes on, bit for bit, once the pruner would let it pass.
 """
 
-import argparse
 import json
 import os
 import shlex
@@ -85,7 +84,12 @@ def tune_arguments(
         "folder of a search to go on with; only --trials and --jobs may change",
     ] = None,
 ):
-    """Declares what ``baselines.tune`` takes besides the words of ``baselines.run``."""
+    """Searches for settings of an algorithm: --alg=ALG --env=ENV NAME=RANGE...
+
+    A range is LOW..HIGH, log:LOW..HIGH or [CHOICE,CHOICE]. All other arguments are
+    those of baselines.run. The same command, started again, or on another machine with
+    the same --storage, goes on with the study.
+    """
 
 
 TUNE_ARGUMENTS = declared_arguments(tune_arguments)
@@ -159,12 +163,8 @@ def write_page(study, path) -> None:
     """Writes Optuna's plots of a study, the importances among them, to a page."""
     import_extra("plotly", "tune")
     draw = import_extra("optuna.visualization", "tune")
-    figures = [
-        draw.plot_optimization_history(study),
-        draw.plot_param_importances(study),
-        draw.plot_slice(study),
-        draw.plot_intermediate_values(study),
-    ]
+    names = "optimization_history", "param_importances", "slice", "intermediate_values"
+    figures = [getattr(draw, f"plot_{name}")(study) for name in names]
     parts = [
         figure.to_html(full_html=False, include_plotlyjs=i == 0)
         for i, figure in enumerate(figures)
@@ -172,26 +172,11 @@ def write_page(study, path) -> None:
     replace_file(path, "".join(parts).encode())
 
 
-def print_help() -> None:
-    parser = argparse.ArgumentParser(
-        prog="python -m baselines.tune",
-        usage="%(prog)s --alg=ALG --env=ENV --log_path=FOLDER [NAME=RANGE ...] "
-        "[--NAME=VALUE ...]",
-        description="Search for settings of an algorithm.",
-        epilog="RANGE is LOW..HIGH, log:LOW..HIGH or [CHOICE,CHOICE,...]. All other "
-        "arguments are those of baselines.run. The same command, started again or on "
-        "another machine with the same --storage, goes on with the study.",
-        add_help=False,
-    )
-    cli.add_arguments(parser, TUNE_ARGUMENTS)
-    parser.print_help()
-
-
 def main(argv=None):
     """Runs the command line, and returns the study."""
     argv = sys.argv[1:] if argv is None else argv
     if {"--help", "-h"} & {*argv}:
-        print_help()
+        cli.print_help(tune_arguments, TUNE_ARGUMENTS, named=["log_path"])
         return None
     with cli.one_line_errors():
         own, ranges, command = read_command(argv)
