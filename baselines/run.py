@@ -6,6 +6,7 @@ plays. An algorithm is any ``<name>/<name>.py`` with a function ``learn``;
 """
 
 import contextlib
+import faulthandler
 import os
 import secrets
 import shlex
@@ -51,6 +52,7 @@ def main(argv=None):
     with cli.one_line_errors():
         if argv is None:
             signal.signal(signal.SIGHUP, signal.SIG_IGN)  # A run outlives its terminal.
+            faulthandler.enable()  # A crash of a library shows where Python was.
         mpi.connect()
         arguments = read_arguments(sys.argv[1:] if argv is None else list(argv))
         if arguments["play"]:
