@@ -4,6 +4,8 @@ Optuna's samplers choose the settings of each trial, and its pruners which trial
 paused. A paused trial goes on, bit for bit, once the pruner would let it pass.
 """
 
+import contextlib
+import importlib
 import json
 import os
 import shlex
@@ -15,7 +17,7 @@ from typing import Annotated, Any, Literal
 from baselines.common.arguments import cli
 from baselines.common.arguments import types as arg
 from baselines.common.arguments.declaration import declared_arguments
-from baselines.common.arguments.discovery import find_algorithm, find_defaults
+from baselines.common.arguments.discovery import find_algorithm
 from baselines.common.base import mpi
 from baselines.common.base.errors import UserValueError
 from baselines.common.base.lazy import import_extra
@@ -49,7 +51,7 @@ def objective(
     search = Search(os.path.abspath(folder), words_of(settings), seeds)
 
     def run(trial):
-        runs = search.runs_of(trial, suggest(trial))
+        runs = search.new_runs(trial, suggest(trial))
         if not runs.advance():
             raise optuna.TrialPruned
         return runs.scores[-1]
@@ -64,9 +66,7 @@ def tune_arguments(
     jobs: Annotated[
         arg.Count | None, "trials at a time (default: one on each core)"
     ] = None,
-    sampler: Annotated[
-        Literal["TPE", "Random", "QMC", "CmaEs", "GP"], "of Optuna"
-    ] = "TPE",
+    sampler: Annotated[Literal["TPE", "Random", "CmaEs"], "of Optuna"] = "TPE",
     pruner: Annotated[
         Literal["Median", "SuccessiveHalving", "Nop"],
         "what pauses trials; a paused one goes on once it would let it pass",
@@ -99,13 +99,15 @@ def read_command(argv):
     """Returns tune's own arguments, ranges by name, and words for ``baselines.run``."""
     words = cli.read_words(argv, ["ranges..."])
     if "resume" in words:
-        path = os.path.join(os.path.expanduser(words.pop("resume")), FILE)
+        folder = words.pop("resume")
         if others := words.keys() - {"trials", "jobs"}:
             raise UserValueError(
                 f"--{min(others)} cannot be given with --resume, only --trials and "
                 "--jobs"
             )
+        path = os.path.join(os.path.expanduser(folder), FILE)
         words = cli.read_words(read_json(path), ["ranges..."]) | words
+        words["log_path"] = folder
     for name in "alg", "env", "log_path":
         if name not in words:
             raise UserValueError(f"--{name} is required; see --help")
@@ -114,20 +116,22 @@ def read_command(argv):
     own["study"] = own["study"] or f"{words['alg']}_{words['env']}"
     ranges = dict(text.partition("=")[::2] for text in words.pop("ranges", []))
     if not ranges:
-        ranges = find_defaults(find_algorithm(words["alg"]), "tune")
+        package = find_algorithm(words["alg"]).rpartition(".")[0]
+        with contextlib.suppress(ModuleNotFoundError):
+            defaults = importlib.import_module(f"{package}.defaults")
+            ranges = getattr(defaults, "tune", dict)()
     if not ranges:
         raise UserValueError(f"give ranges: {words['alg']} suggests none")
     command = [f"--{k}" if x is True else f"--{k}={x}" for k, x in words.items()]
     return own, ranges, command
 
 
-def make_study(own, command, seed):
+def make_study(own, command):
     """Returns the study of these arguments, a new one or that in the storage.
 
     Args:
         own: the values of ``tune_arguments``, by name.
-        command: words for ``baselines.run``, and ranges.
-        seed: of the sampler.
+        command: all that has to be the same whenever it goes on.
 
     Raises:
         UserValueError: if there is a study of that name for other words.
@@ -137,19 +141,17 @@ def make_study(own, command, seed):
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     storage = own["storage"] or f"sqlite:///{own['log_path']}/study.db"
     if storage.endswith(JOURNAL):
-        file = optuna.storages.journal.JournalFileBackend(storage)
+        path = os.path.expanduser(storage)
+        file = optuna.storages.journal.JournalFileBackend(path)
         storage = optuna.storages.JournalStorage(file)
     study = optuna.create_study(
         storage=storage,
         study_name=own["study"],
         direction="maximize",
         load_if_exists=True,
+        sampler=getattr(optuna.samplers, own["sampler"] + "Sampler")(),
         pruner=PRUNERS[own["pruner"]](),
     )
-    # Not by the random numbers that chose the trials which are there already.
-    seed += len(study.get_trials(deepcopy=False))
-    sampler = getattr(optuna.samplers, own["sampler"] + "Sampler")
-    study.sampler = sampler(seed=seed)
     if study.user_attrs.get("command", command) != command:
         raise UserValueError(
             f"there is a study {own['study']} already, of other settings "
@@ -169,7 +171,10 @@ def write_page(study, path) -> None:
         figure.to_html(full_html=False, include_plotlyjs=i == 0)
         for i, figure in enumerate(figures)
     ]
-    replace_file(path, "".join(parts).encode())
+    title = (
+        f"<!doctype html><title>{study.study_name}</title><h1>{study.study_name}</h1>"
+    )
+    replace_file(path, "".join([title, *parts]).encode())
 
 
 def main(argv=None):
@@ -194,10 +199,12 @@ def main(argv=None):
         search = Search(folder, command, own["seeds"])
         search.check(wanted)
         words = [*command, *(f"{name}={text}" for name, text in ranges.items())]
+        os.makedirs(folder, exist_ok=True)
+        study = make_study(own, [f"--seeds={own['seeds']}", *words])
         given = {name: value for name, value in own.items() if value is not None}
         stored = json.dumps([*words_of(given), *words]).encode()
         replace_file(os.path.join(folder, FILE), stored)
-        study = make_study(own, words, search.seeds[0])
+        print(f"{own['trials']} trials, {own['jobs']} at a time, in {folder}")
         signal.signal(signal.SIGTERM, lambda number, frame: stop(number))
         try:
             Tuner(search, wanted, study, own["trials"]).run(own["jobs"])

@@ -21,7 +21,7 @@ from optuna.distributions import (
 from optuna.trial import TrialState
 
 from baselines import run, tune
-from baselines.common.base.errors import UserValueError
+from baselines.common.base.errors import UserFileError, UserValueError
 from baselines.common.run.tuning import (
     Search,
     SuccessiveHalving,
@@ -30,13 +30,7 @@ from baselines.common.run.tuning import (
 )
 from baselines.common.saving.tensors import load_tensors
 
-A2C = [
-    "--alg=a2c",
-    "--env=CartPole-v1",
-    "--num_timesteps=2000",
-    "--seed=1",
-    "--lr=1e-3",
-]
+A2C = ["--alg=a2c", "--env=CartPole-v1", "--num_timesteps=2000", "--seed=1"]
 PAGE = Path(__file__).parent.parent / "docs" / "tuning.md"
 
 
@@ -63,21 +57,22 @@ def test_other_ranges_are_refused(text):
 
 
 @pytest.mark.parametrize(
-    "words",
+    "words, named",
     [
-        "lrr=0..1",
-        "gamma=0.9..2",
-        "network=[mlp,cnnn]",
-        "lr=0..1 --pruner=Medan",
-        "lr=0..1 --trials=0",
-        "lr=0..1 --lrr=3",
-        "",  # a2c suggests none
+        ("lrr=0..1", "lrr"),
+        ("gamma=0.9..2", "gamma"),
+        ("network=[mlp,cnnn]", "cnnn"),
+        ("lr=0..1 --pruner=Medan", "Median"),
+        ("lr=0..1 --trials=0", "trials"),
+        ("lr=0..1 --gama=3", "gamma"),
+        ("", "ranges"),  # a2c suggests none
     ],
 )
-def test_mistakes_end_before_anything_runs(words, empty_folder, capsys):
+def test_mistakes_end_before_anything_runs(words, named, empty_folder, capsys):
     with pytest.raises(SystemExit, match="2"):
         tune.main([*A2C, "--log_path=log", *words.split()])
-    assert capsys.readouterr().err.startswith("error: ")
+    error = capsys.readouterr().err
+    assert error.startswith("error: ") and named in error
     assert not Path("log", "0000").exists()
 
 
@@ -131,6 +126,19 @@ def test_paused_trials_are_promoted_and_nothing_is_trained_twice(
     assert study.best_value == 16
 
 
+def test_a_folder_is_of_one_search(tmp_path, monkeypatch):
+    monkeypatch.setattr("baselines.common.run.tuning.Runs", Curves)
+
+    def search():
+        study = optuna.create_study(direction="maximize")
+        of_a2c = Search(str(tmp_path), A2C, 1)
+        Tuner(of_a2c, {"x": IntDistribution(1, 9)}, study, 3).run(2)
+
+    search()
+    with pytest.raises(UserFileError):
+        search()
+
+
 def read_run(folder):
     """What does not depend on the clock: rows and weights."""
     with open(folder / "progress.csv", newline="") as file:
@@ -153,15 +161,13 @@ class Patience:
     def should_prune(self):
         return self.reported == (1,)
 
-    def set_user_attr(self, name, value):
-        pass
-
 
 @pytest.mark.slow
 def test_a_paused_trial_goes_on_as_if_it_had_not_been(tmp_path):
     command = [x.replace("2000", "40_000") for x in A2C]
+    command.append("--lr=1e-3")
     run.main([*command, "--eval_interval=4000", f"--log_path={tmp_path / 'whole'}"])
-    runs = Search(str(tmp_path), command, 1).runs_of(Patience(), {})
+    runs = Search(str(tmp_path), command, 1).new_runs(Patience(), {})
     assert not runs.advance()
     assert not (tmp_path / "0000" / "1" / "model.safetensors").exists()
     assert runs.advance()
@@ -172,7 +178,7 @@ def test_a_paused_trial_goes_on_as_if_it_had_not_been(tmp_path):
 @pytest.mark.slow
 def test_a_search_goes_on_after_kills(tmp_path):
     words = [sys.executable, "-m", "baselines.tune"]
-    command = [x.replace("2000", "20_000") for x in A2C if "lr" not in x]
+    command = [x.replace("2000", "20_000") for x in A2C]
     ranges = ["lr=log:1e-4..1e-2", f"--log_path={tmp_path}", "--trials=3", "--jobs=2"]
     process = subprocess.Popen([*words, *command, *ranges])
     while not [*tmp_path.glob("*/*/progress.csv")]:

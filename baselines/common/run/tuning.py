@@ -10,10 +10,10 @@ import signal
 import subprocess
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 
 from baselines.common.arguments.declaration import literal
-from baselines.common.base.errors import UserValueError
+from baselines.common.base.errors import UserFileError, UserValueError
 from baselines.common.base.lazy import import_extra
 from baselines.common.base.machine import share_of_cores
 from baselines.common.base.tables import read_table
@@ -30,6 +30,7 @@ optuna = import_extra("optuna", "tune")
 STATES = optuna.trial.TrialState
 POLL_SECONDS = 0.5
 EVALUATIONS = 10  # of each run, unless the command says how often
+MOST_KILLS = 2  # of the runs of a trial, by the system, such as for their memory
 SCORE = "eval_eprewmean"
 # Exit codes of a run that has ended, or can be resumed.
 PAUSED = {
@@ -67,8 +68,8 @@ def read_range(name, text):
             make = "IntDistribution" if whole else "FloatDistribution"
             return getattr(optuna.distributions, make)(low, high, log=bool(kind))
     raise UserValueError(
-        f"{name}={text} is no range: write LOW..HIGH, log:LOW..HIGH (above 0) or "
-        "[CHOICE,CHOICE]"
+        f"{name}={text} is no range: write LOW..HIGH, LOW below HIGH, log:LOW..HIGH, "
+        "LOW above 0, or [CHOICE,CHOICE]"
     )
 
 
@@ -143,16 +144,32 @@ class Search:
             for value in getattr(x, "choices", None) or (x.low, x.high):
                 read_arguments([*self.command, f"--{name}={value}"])
 
+    def folder_of(self, trial) -> str:
+        return os.path.join(self.folder, f"{trial.number:04d}")
+
+    def new_runs(self, trial, settings) -> "Runs":
+        """Returns the runs of a new trial of Optuna with these settings.
+
+        Raises:
+            UserFileError: if the folder has a trial of that number, of another search.
+        """
+        try:
+            os.makedirs(self.folder_of(trial))
+        except FileExistsError as error:
+            raise UserFileError(
+                f"{error.filename} is of another search: give another folder"
+            ) from None
+        return self.runs_of(trial, settings)
+
     def runs_of(self, trial, settings) -> "Runs":
-        """Returns the runs of a trial of Optuna with these settings."""
-        folder = os.path.join(self.folder, f"{trial.number:04d}")
-        trial.set_user_attr("folder", folder)
+        """Returns the runs of a trial, the same as before if it had some."""
         command = [*self.command, *words_of(settings)]
+        folder = self.folder_of(trial)
         return Runs(trial, folder, command, self.seeds, self.interval)
 
 
 class TrialFailed(Exception):
-    """A run of a trial ended by an error."""
+    """A run of a trial ended by an error, or was killed again and again."""
 
 
 class Runs:
@@ -170,13 +187,12 @@ class Runs:
     """
 
     def __init__(self, trial, folder, command, seeds, interval):
-        os.makedirs(folder, exist_ok=True)
         self.trial, self.lock, self.interval = trial, lock_folder(folder), interval
         self.commands = {
             os.path.join(folder, str(seed)): [*command, f"--seed={seed}"]
             for seed in seeds
         }
-        self.processes, self.scores = [], []
+        self.processes, self.scores, self.kills = [], [], 0
 
     def advance(self, stopped=None) -> bool:
         """Trains, and reports evaluations, until the trial is to be pruned.
@@ -191,16 +207,17 @@ class Runs:
             TrialFailed: if a run ended by an error.
         """
         stopped, codes = stopped or threading.Event(), {None}
-        self.start()
         try:
+            self.start(stopped)
             while None in codes and not stopped.wait(POLL_SECONDS):
                 codes = {process.poll() for process in self.processes}
                 if self.report() and self.trial.should_prune():
                     break
         finally:
             codes = self.pause()
-        if not codes <= PAUSED:
-            raise TrialFailed
+        self.kills += -signal.SIGKILL in codes
+        if not codes <= PAUSED or self.kills > MOST_KILLS:
+            raise TrialFailed(f"see output.txt in {', '.join(self.commands)}")
         self.report()
         return codes <= {0}
 
@@ -212,20 +229,26 @@ class Runs:
             self.trial.report(score, step)
         return bool(new)
 
-    def start(self) -> None:
+    def start(self, stopped) -> None:
         """Starts or resumes all runs that have not ended."""
+        formats = os.environ.get("OPENAI_LOG_FORMAT", "stdout,log,csv").split(",")
+        environ = {**os.environ, "OPENAI_LOG_FORMAT": ",".join({*formats, "csv"})}
         for folder, command in self.commands.items():
+            os.makedirs(folder, exist_ok=True)
+            # A run whose search was killed may still write its last checkpoint.
+            while is_locked(folder) and not stopped.wait(POLL_SECONDS):
+                pass
             if find_run_files(folder, [MODEL_FILE]):
                 continue
             command = [*command, f"--log_path={folder}", "--overwrite"]
             if list_manifests(os.path.join(folder, "checkpoints")):
                 command = [f"--resume={folder}", "--trust"]
-            os.makedirs(folder, exist_ok=True)
             with open(os.path.join(folder, "output.txt"), "ab") as output:
                 process = subprocess.Popen(
                     [sys.executable, "-m", "baselines.run", *command],
                     stdout=output,
                     stderr=output,
+                    env=environ,
                     preexec_fn=end_with_parent,
                 )
             self.processes.append(process)
@@ -280,10 +303,11 @@ class Tuner:
         self.study, self.trials = study, trials
         self.lock, self.stopped = threading.Lock(), threading.Event()
         self.paused = []  # Runs, which go on once they would not be pruned
+        self.training = 0  # number of trials
         for trial in study.get_trials(deepcopy=False, states=(STATES.RUNNING,)):
-            # Of a process that was killed; others go on with their own.
-            folder = trial.user_attrs.get("folder", "")
-            if os.path.dirname(folder) == search.folder and not is_locked(folder):
+            # Of a process that was killed. Those of others are locked, or elsewhere.
+            folder = search.folder_of(trial)
+            if os.path.isdir(folder) and not is_locked(folder):
                 same = optuna.Trial(study, trial._trial_id)
                 runs = search.runs_of(same, trial.params)
                 runs.scores = list(trial.intermediate_values.values())
@@ -291,46 +315,65 @@ class Tuner:
 
     def next(self):
         """Returns the runs of a paused or of a new trial; None if there is none."""
-        with self.lock:
-            self.paused.sort(key=lambda runs: runs.scores[-1:], reverse=True)
-            for runs in self.paused:
-                if not runs.trial.should_prune():
-                    self.paused.remove(runs)
-                    return runs
-            trials = self.study.get_trials(deepcopy=False)
-            if sum(x.state != STATES.WAITING for x in trials) < self.trials:
-                trial = self.study.ask(self.distributions)
-                return self.search.runs_of(trial, trial.params)
+        self.paused.sort(key=lambda runs: runs.scores[-1:], reverse=True)
+        for runs in self.paused:
+            if not runs.trial.should_prune():
+                self.paused.remove(runs)
+                return runs
+        trials = self.study.get_trials(deepcopy=False)
+        if sum(x.state != STATES.WAITING for x in trials) < self.trials:
+            trial = self.study.ask(self.distributions)
+            return self.search.new_runs(trial, trial.params)
         return None
 
     def work(self) -> None:
-        """Trains one trial after another."""
-        while not self.stopped.is_set() and (runs := self.next()):
+        """Trains one trial after another, until no trial can let a paused one go on."""
+        while not self.stopped.is_set():
+            with self.lock:
+                runs = self.next()
+                self.training += runs is not None
+                if not self.training:
+                    return
+            if runs is None:
+                self.stopped.wait(POLL_SECONDS)
+                continue
             try:
-                if runs.advance(self.stopped):
-                    self.tell(runs, STATES.COMPLETE, runs.scores[-1])
-                else:
-                    with self.lock:
+                ended = runs.advance(self.stopped)
+                with self.lock:
+                    if ended:
+                        self.tell(runs, STATES.COMPLETE, runs.scores[-1])
+                    else:
                         self.paused.append(runs)
-            except TrialFailed:
+                        show(runs, "paused")
+            except TrialFailed as error:
                 self.tell(runs, STATES.FAIL)
+                print(error, file=sys.stderr)
+            finally:
+                with self.lock:
+                    self.training -= 1
 
     def tell(self, runs, state, value=None) -> None:
         """Ends a trial."""
         self.study.tell(runs.trial, value, state)
         if runs.lock is not None:
             os.close(runs.lock)
-        score = f"{runs.scores[-1]:g}" if runs.scores else "no evaluation"
-        settings = " ".join(words_of(runs.trial.params))
-        print(f"trial {runs.trial.number}: {score} {state.name} {settings}", flush=True)
+        show(runs, state.name.lower())
 
     def run(self, jobs) -> None:
         """Trains until no trial is left; an exception, as of Ctrl-C, pauses all."""
         with ThreadPoolExecutor(jobs, initializer=share_of_cores(jobs)) as pool:
             try:
-                for job in [pool.submit(self.work) for _ in range(jobs)]:
-                    job.result()
+                workers = [pool.submit(self.work) for _ in range(jobs)]
+                for worker in wait(workers, return_when=FIRST_EXCEPTION).done:
+                    worker.result()
             finally:
                 self.stopped.set()
         for runs in self.paused:
             self.tell(runs, STATES.PRUNED)
+
+
+def show(runs, state) -> None:
+    """Prints a line about a trial."""
+    score = f"{runs.scores[-1]:g}" if runs.scores else "no evaluation"
+    settings = " ".join(words_of(runs.trial.params))
+    print(f"trial {runs.trial.number} {state}: {score} {settings}", flush=True)
