@@ -8,6 +8,8 @@ it. Logs of OpenAI Baselines and of Stable-Baselines3 can be drawn as well.
 """
 
 import contextlib
+import functools
+import io
 import os
 import re
 from typing import Annotated, Literal
@@ -24,6 +26,7 @@ from baselines.common.views.table import make_table
 
 SUFFIXES = ".png", ".svg", ".pdf"
 TABLES = ".md", ".tex"
+DPI = 110
 
 
 def plot(
@@ -57,7 +60,8 @@ def plot(
 ):
     """Draws learning curves into a file, and returns matplotlib's figure.
 
-    Or makes a table of final scores, and returns its text.
+    Jupyter shows it as the last value of a cell. Or makes a table of final scores, and
+    returns its text.
 
     Args:
         logs: paths of log folders, of folders above them, or of their CSV files, or a
@@ -125,9 +129,18 @@ def plot(
     figure = draw_curves(curves, names, y, smooth, references, title, band=band)
     with writing(output):
         os.makedirs(os.path.dirname(output), exist_ok=True)
-        figure.savefig(output, dpi=110)
+        figure.savefig(output, dpi=DPI)
     print(f"wrote {output}")
+    # Otherwise, Jupyter shows only the figures of pyplot.
+    figure._repr_png_ = functools.partial(make_png, figure)
     return figure
+
+
+def make_png(figure) -> bytes:
+    """Returns the content of a PNG file of a figure."""
+    file = io.BytesIO()
+    figure.savefig(file, format="png", dpi=DPI)
+    return file.getvalue()
 
 
 def check_choice(what, value, known) -> None:

@@ -212,6 +212,12 @@ def test_nothing_is_cut_off_and_curves_are_told_apart():
     assert len(lines(figure)) == 9  # Their episodes would hide them.
 
 
+def test_jupyter_shows_the_figure():
+    write_log(Path("log"), [1.0, 2.0])
+    figure = plot(["log"], "curve.png")
+    assert figure._repr_png_() == Path("curve.png").read_bytes()
+
+
 def test_run_that_has_just_begun_is_left_out(capsys):
     write_log(Path("logs/a"), [1.0, 3.0])
     write_log(Path("logs/b"), [])
