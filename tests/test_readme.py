@@ -1,4 +1,7 @@
-"""Commands and Python of README and docs run as they stand there."""
+"""Commands and Python of README and docs run as they stand there.
+
+Notebooks, whose cells share their variables, are in test_notebooks.py.
+"""
 
 import os
 import re
@@ -28,7 +31,7 @@ ROOT = Path(__file__).parent.parent
 PAGES = [
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
-    *sorted(ROOT.glob("docs/**/*.md")),
+    *sorted({*ROOT.glob("docs/**/*.md")} - {*ROOT.glob("docs/notebooks/*")}),
 ]
 README = PAGES[0].read_text()
 TEXT = "\n".join(page.read_text() for page in PAGES)
