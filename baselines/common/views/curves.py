@@ -39,9 +39,8 @@ SECONDS = "time_elapsed", "time/time_elapsed", "misc/time_elapsed", "TimeElapsed
 SECONDS += ("total/duration",)
 RETURNS = "eprewmean", "rollout/ep_rew_mean", "mean 100 episode reward"
 RETURNS += "mean_episode_reward", "EpRewMean", "rollout/return_history"
-# Settings that do not affect what is learned, and total_timesteps, as num_timesteps is
-# compared.
-NOT_COMPARED = {"seed", "total_timesteps", "resume", "play", "log_path", "save_path"}
+# Settings that do not affect what is learned.
+NOT_COMPARED = {"seed", "resume", "play", "log_path", "save_path"}
 NOT_COMPARED |= {"worker_timeout", "on_worker_failure", "overwrite", "log_interval"}
 NOT_COMPARED |= {"print_freq", "checkpoint_interval", "checkpoint_path", "stop_at"}
 NOT_COMPARED |= {"eval_interval", "eval_episodes"}
