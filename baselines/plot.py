@@ -117,11 +117,7 @@ def plot(
     runs = find_scored(logs, y)
     if table:
         text = make_table(runs, x, y, smooth, latex=str(output).endswith(".tex"))
-        if output is None:
-            print(text, end="")
-        else:
-            replace_file(output, text.encode())
-            print(f"wrote {output}")
+        write_text(text, output)
         return text
     curves, env = group_curves(runs)
     references = [read_reference(text) for text in references]
@@ -134,6 +130,15 @@ def plot(
     # Otherwise, Jupyter shows only the figures of pyplot.
     figure._repr_png_ = functools.partial(make_png, figure)
     return figure
+
+
+def write_text(text, path) -> None:
+    """Writes a file, or prints the text if the path is None."""
+    if path is None:
+        print(text, end="")
+    else:
+        replace_file(path, text.encode())
+        print(f"wrote {path}")
 
 
 def make_png(figure) -> bytes:
