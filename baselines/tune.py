@@ -25,7 +25,6 @@ from baselines.common.base.signals import stop
 from baselines.common.saving.files import read_json, replace_file
 
 FILE, PAGE = "tune.json", "tune.html"  # the words of the command line; plots
-JOURNAL = ".journal"
 
 
 def objective(
@@ -52,7 +51,9 @@ def objective(
 
     def run(trial):
         runs = search.new_runs(trial, suggest(trial))
-        if not runs.advance():
+        ended = runs.advance()
+        runs.unlock()
+        if not ended:
             raise optuna.TrialPruned
         return runs.scores[-1]
 
@@ -140,7 +141,7 @@ def make_study(own, command):
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     storage = own["storage"] or f"sqlite:///{own['log_path']}/study.db"
-    if storage.endswith(JOURNAL):
+    if storage.endswith(".journal"):
         path = os.path.expanduser(storage)
         file = optuna.storages.journal.JournalFileBackend(path)
         storage = optuna.storages.JournalStorage(file)

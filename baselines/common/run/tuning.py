@@ -231,8 +231,9 @@ class Runs:
 
     def start(self, stopped) -> None:
         """Starts or resumes all runs that have not ended."""
-        formats = os.environ.get("OPENAI_LOG_FORMAT", "stdout,log,csv").split(",")
-        environ = {**os.environ, "OPENAI_LOG_FORMAT": ",".join({*formats, "csv"})}
+        formats = os.environ.get("OPENAI_LOG_FORMAT", "stdout,log").split(",")
+        formats = ",".join(dict.fromkeys([*formats, "csv"]))  # Scores are read there.
+        environ = {**os.environ, "OPENAI_LOG_FORMAT": formats}
         for folder, command in self.commands.items():
             os.makedirs(folder, exist_ok=True)
             # A run whose search was killed may still write its last checkpoint.
@@ -260,6 +261,11 @@ class Runs:
         codes = {process.wait() for process in self.processes}
         self.processes = []
         return codes
+
+    def unlock(self) -> None:
+        """Lets other processes use the folder of the trial."""
+        if self.lock is not None:
+            os.close(self.lock)
 
     def read_scores(self) -> list:
         """Returns (step, score) of each evaluation that all runs have made.
@@ -355,8 +361,7 @@ class Tuner:
     def tell(self, runs, state, value=None) -> None:
         """Ends a trial."""
         self.study.tell(runs.trial, value, state)
-        if runs.lock is not None:
-            os.close(runs.lock)
+        runs.unlock()
         show(runs, state.name.lower())
 
     def run(self, jobs) -> None:
