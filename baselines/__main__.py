@@ -1,12 +1,13 @@
 """Runs any command: ``python -m baselines``, or ``baselines`` once installed."""
 
+import argparse
 import ast
 import importlib
 import sys
 from pathlib import Path
 
 import baselines
-from baselines.common.arguments import cli
+from baselines.common.arguments import cli, completion
 from baselines.common.base.errors import UserValueError, suggest
 
 COMMANDS = "run", "evaluate", "play", "plot", "report", "runs", "tune", "export"
@@ -15,6 +16,12 @@ COMMANDS = "run", "evaluate", "play", "plot", "report", "runs", "tune", "export"
 def main(argv=None):
     """Runs ``baselines COMMAND ...``; without a command, lists all of them."""
     words = sys.argv[1:] if argv is None else argv
+    if completion.WANTED:
+        argv = words = [*completion.read_words(), "--help"]
+        if words == ["--help"]:
+            parser = argparse.ArgumentParser(add_help=False)
+            parser.add_argument("command")
+            completion.answer(parser, command=COMMANDS)
     command = words[0] if words else "--help"
     if command in ("--help", "-h"):
         print(overview())

@@ -8,6 +8,7 @@ import sys
 import typing
 from types import MappingProxyType
 
+from baselines.common.arguments import completion
 from baselines.common.arguments.declaration import REQUIRED, Text, declared_arguments
 from baselines.common.base import mpi
 from baselines.common.base.errors import TRACEBACK, UserError, UserValueError, suggest
@@ -133,6 +134,8 @@ def print_help(fn, declared, named=()) -> None:
     )
     required = [k for k, x in declared.items() if x.default is REQUIRED]
     add_arguments(parser, declared, positional=[x for x in required if x not in named])
+    if completion.WANTED:
+        completion.answer(parser, **{k: x.choices for k, x in declared.items()})
     parser.print_help()
 
 
@@ -147,8 +150,8 @@ def add_arguments(parser, declared, defaults=None, positional=()) -> None:
     for name, argument in declared.items():
         default = (defaults or {}).get(name, argument.default)
         text = argument.meaning
-        if typing.get_origin(argument.type) is typing.Literal:
-            text += f": {', '.join(map(str, typing.get_args(argument.type)))}"
+        if argument.choices:
+            text += f": {', '.join(argument.choices)}"
         if default not in (REQUIRED, None):
             text += f" (default: {default})"
         elif default is REQUIRED and name not in positional:

@@ -54,6 +54,12 @@ class Argument:
         texts = [marker for marker in self.markers if isinstance(marker, str)]
         return ": ".join(reversed(texts))
 
+    @property
+    def choices(self) -> tuple:
+        """The words of which it is one; empty if it is anything else."""
+        is_one = typing.get_origin(self.type) is typing.Literal
+        return typing.get_args(self.type) if is_one else ()
+
     def marker(self, kind):
         """Returns the marker of that class, or the class itself, or None."""
         for marker in self.markers:

@@ -5,7 +5,9 @@ import contextlib
 import os
 from collections import ChainMap
 
-from baselines.common.arguments import cli
+import gymnasium as gym
+
+from baselines.common.arguments import cli, completion
 from baselines.common.arguments import types as arg
 from baselines.common.arguments.arguments import Arguments, declare, gather
 from baselines.common.arguments.declaration import Argument, Text, declared_arguments
@@ -24,6 +26,7 @@ from baselines.common.envs.registry import (
     check_env_type,
     find_env_type,
     find_spec,
+    quiet_emulator,
 )
 from baselines.common.run.settings import NUM_TIMESTEPS, RUN_ARGUMENTS, VECTORS
 from baselines.common.saving.checkpoints import check_ranks, list_manifests
@@ -57,7 +60,7 @@ def read_arguments(argv) -> Arguments:
     if "num_timesteps" in words:
         words[NUM_TIMESTEPS_OF_LEARN] = words.pop("num_timesteps")
     if words.pop("help", None):
-        print_help(words)
+        (complete if completion.WANTED else print_help)(words)
         raise SystemExit(0)
     arguments = (resumed_arguments if "resume" in words else new_arguments)(words)
     arguments.command = argv
@@ -201,6 +204,18 @@ def resumed_arguments(words) -> Arguments:
 
 # Checkpoints hold the state of the environments of evaluations; a seed is used up.
 FIXED_ON_RESUME = {"seed", "eval_interval", "eval_episodes", "overwrite", "play"}
+
+
+def complete(words) -> None:
+    """Tells a shell what may follow these words of a command line."""
+    parser = argparse.ArgumentParser(add_help=False)
+    names = {**RUN_ARGUMENTS, **BASIC, **arg.SHARED_ARGUMENTS}
+    if words.get("alg", True) is not True:
+        names |= dict.fromkeys(completion.names_of_learn(find_algorithm(words["alg"])))
+    for name in names.keys() - NOT_FLAGS - {NUM_TIMESTEPS_OF_LEARN}:
+        parser.add_argument(f"--{name}")
+    quiet_emulator()  # It also registers its games.
+    completion.answer(parser, alg=list_algorithms(), env=[*gym.registry])
 
 
 def print_help(words) -> None:
