@@ -3,6 +3,7 @@
 import argparse
 import ast
 import importlib
+import os
 import sys
 from pathlib import Path
 
@@ -16,6 +17,8 @@ COMMANDS = "run", "evaluate", "play", "plot", "report", "runs", "tune", "export"
 def main(argv=None):
     """Runs ``baselines COMMAND ...``; without a command, lists all of them."""
     words = sys.argv[1:] if argv is None else argv
+    if os.getcwd() not in sys.path:  # As python -m has it; scripts have their own.
+        sys.path.insert(0, os.getcwd())
     if completion.WANTED:
         argv = words = [*completion.read_words(), "--help"]
         if words == ["--help"]:

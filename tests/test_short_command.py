@@ -1,8 +1,10 @@
-"""Completion in a shell: the words that may follow."""
+"""The command ``baselines``: completion in a shell, code in the current folder."""
 
 import os
 import subprocess
 import sys
+import sysconfig
+from pathlib import Path
 
 import pytest
 
@@ -31,3 +33,10 @@ def test_words_that_may_follow(line, expected, tmp_path):
         capture_output=True,
     )
     assert sorted(answer.read_text().split("\n")) == expected.split()
+
+
+def test_code_in_the_current_folder_is_found(tmp_path):
+    (tmp_path / "my_envs.py").write_text("raise SystemExit(7)")
+    script = Path(sysconfig.get_path("scripts"), "baselines")
+    words = [script, "run", "--alg=a2c", "--env=my_envs:Mine-v0"]
+    assert subprocess.run(words, cwd=tmp_path).returncode == 7
