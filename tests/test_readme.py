@@ -40,7 +40,8 @@ LINES = "".join(re.findall(r"^```bash\n(.*?)^```", TEXT, re.M | re.S)).splitline
 
 def find_commands(module):
     """Returns the arguments of all commands that run a module, without repetitions."""
-    pattern = rf"(?:mpiexec .* )?python -m {re.escape(module)} (.*)"
+    short = module.replace(".", " ")
+    pattern = rf"(?:mpiexec .* )?(?:python -m {re.escape(module)}|{short}) (.*)"
     matches = [re.fullmatch(pattern, line) for line in LINES]
     return list(dict.fromkeys(match[1] for match in matches if match))
 
@@ -140,11 +141,11 @@ def test_everything_was_found():
     for name in (*modules, "export"):
         module = f"baselines.{name}"
         found = find_commands(module)
-        lines = {line for line in LINES if f"-m {module} " in line}
+        lines = {x for x in LINES if re.search(rf"baselines[. ]{name} ", x)}
         lines = {line for line in lines if not line.startswith("python3 -m venv")}
         assert len(lines) >= len(found) > (name != "export")
         for line in lines:
-            assert any(line.endswith(f"-m {module} {command}") for command in found)
+            assert any(line.endswith(f"{name} {command}") for command in found)
     assert {"my_envs.py", "my_networks.py"} < set(FILES)
     assert len(ALGORITHMS) > 3
     assert len([code for code in SCRIPTS if code in README]) == 1 < len(SCRIPTS)
