@@ -13,8 +13,8 @@ from multiprocessing.connection import Connection
 
 from baselines.common.base import mpi
 from baselines.common.base.errors import RaisedInWorker, WorkerDied
-from baselines.common.vec_env import worker as worker_program
 
+PROGRAM = os.path.join(os.path.dirname(__file__), "worker.py")
 EXIT_SECONDS = 5.0  # for workers to end by themselves
 MAX_TIMEOUT = 1e9  # seconds that a socket accepts
 
@@ -55,7 +55,7 @@ class WorkerProcess:
                 ours.setsockopt(socket.SOL_SOCKET, option, limit)
         fds = theirs.fileno(), self.memory.fileno()
         # By its path: python -m would put the current folder first in sys.path.
-        command = [sys.executable, worker_program.__file__, *map(str, fds)]
+        command = [sys.executable, PROGRAM, *map(str, fds)]
         search_path = os.pathsep.join(path or os.getcwd() for path in sys.path)
         env = mpi.child_environment()
         env |= {"PYTHONPATH": search_path, "OMP_NUM_THREADS": "1"}
