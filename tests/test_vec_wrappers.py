@@ -8,7 +8,7 @@ import pytest
 from gymnasium import spaces
 from toy_envs import CounterEnv
 
-from baselines.common.vec_env import DummyVecEnv, SubprocVecEnv, VecExtractDictObs
+from baselines.common.vec_env import DummyVecEnv, VecExtractDictObs
 from baselines.common.vec_env.vec_env import VecEnv
 from baselines.common.vec_env.vec_video_recorder import VecVideoRecorder
 
@@ -99,18 +99,3 @@ def test_one_part_of_dicts():
     np.testing.assert_array_equal(infos[0]["terminal_observation"], [7, 8])
     assert infos[0]["TimeLimit.truncated"] is True
     assert infos[1] == {}
-
-
-class DictEnv(CounterEnv):
-    observation_space = spaces.Dict(a=CounterEnv.observation_space)
-
-    def observation(self):
-        return {"a": super().observation()}
-
-
-@pytest.mark.parametrize("kind", [DummyVecEnv, SubprocVecEnv])
-def test_dicts_of_vectors_arrive_flat(kind):
-    env = kind([DictEnv] * 2)
-    assert env.observation_space.shape == (1,)
-    assert env.reset().shape == (2, 1)
-    env.close()
