@@ -1,20 +1,20 @@
 """What two MPI ranks do: test_mpi.py starts this script by ``mpiexec -n 2``.
 
 One script, because most of the time is spent on starting processes. It makes the
-checks; trains with the arguments of its command line; trains again until rank 1 gets a
-SIGTERM; and resumes that run until rank 1 is killed.
+checks; trains with the arguments of its command line; resumes what a kill would have
+left of that run, until rank 1 gets a SIGTERM; resumes it again; and ends with an
+exception of rank 1.
 """
 
-import os
+import contextlib
 import shutil
 import signal
 import sys
-import threading
-import time
 from unittest import mock
 
 import keras
 import numpy as np
+from conftest import after_updates, copied_after
 from gymnasium import spaces
 from keras import ops
 from test_evaluation import Returns, Sure
@@ -28,7 +28,6 @@ from baselines.common.envs import make_vec_env
 from baselines.common.networks.networks import mlp
 from baselines.common.networks.policies import Policy
 from baselines.common.run.evaluation import Evaluation
-from baselines.common.saving.checkpoints import list_manifests
 from baselines.common.updates.optimizers import Adam
 from baselines.common.updates.trust_region import make_trust_region_update
 from baselines.common.updates.update import Step, check_equal, make_update
@@ -252,17 +251,10 @@ CHECKS = [
 ]
 
 
-def signal_rank_1(number):
-    """Sends a signal to rank 1 once the run in "cut" has saved another checkpoint."""
-    before = list_manifests("cut/checkpoints")[-1:]
-
-    def wait_and_send():
-        while list_manifests("cut/checkpoints")[-1:] == before:
-            time.sleep(0.002)
-        os.kill(os.getpid(), number)
-
-    if mpi.rank == 1:
-        threading.Thread(target=wait_and_send).start()
+def stop_rank_1(run, number):
+    """Sends a signal to rank 1 after the second update; the third is then the last."""
+    if mpi.rank == 1 and number == 2:
+        signal.raise_signal(signal.SIGTERM)
 
 
 def report(text):
@@ -276,14 +268,19 @@ if __name__ == "__main__":
         with logger.scoped_configure(f"checks/{check.__name__}", []):
             check()
             report(f"passed {check.__name__}")
-    run.main([*sys.argv[1:], "--log_path=uninterrupted"])
-    signal_rank_1(signal.SIGTERM)
+    with copied_after(22) if mpi.rank == 0 else contextlib.nullcontext():
+        run.main([*sys.argv[1:], "--log_path=uninterrupted"])
+    mpi.wait()
     try:
-        run.main([*sys.argv[1:], "--log_path=cut"])
+        with after_updates(stop_rank_1):
+            run.main(["--resume=cut1"])
     except SystemExit as stop:
         report(f"exit status {stop.code}")
     if mpi.rank == 0:
-        shutil.copytree("cut", "stopped")
+        shutil.copytree("cut1", "stopped")
     mpi.wait()
-    signal_rank_1(signal.SIGKILL)
-    run.main(["--resume=cut"])
+    run.main(["--resume=cut1"])
+    mpi.wait()
+    mpi.EXIT_TIMEOUT_SECONDS = 0.1
+    assert mpi.rank == 0, "on fire"
+    mpi.wait()
