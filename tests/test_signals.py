@@ -1,13 +1,17 @@
 """Signals: a run notes them, and ends after its update."""
 
 import signal
+from pathlib import Path
 
 import pytest
 from toy_envs import CounterEnv
 
+from baselines import logger
 from baselines.a2c import learn
 from baselines.common.base import mpi
 from baselines.common.base.signals import StopSignals, stop_number
+from baselines.common.saving.checkpoints import list_manifests
+from baselines.common.saving.log_folder import checkpoint_steps
 
 
 def test_handlers_are_restored():
@@ -24,7 +28,9 @@ def test_handlers_are_restored():
     assert [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)] == handlers
 
 
-def test_signal_between_two_updates_is_noted(empty_folder, monkeypatch):
+def test_signal_between_two_updates_saves_a_checkpoint_and_stops(
+    empty_folder, monkeypatch
+):
     """It comes when the ranks have just told each other that none has one."""
     updates = []
 
@@ -38,12 +44,12 @@ def test_signal_between_two_updates_is_noted(empty_folder, monkeypatch):
         if updates == [1]:
             monkeypatch.setattr(mpi, "gather", gather)
 
-    with pytest.raises(SystemExit, match="143"):
-        learn(
-            env=CounterEnv(),
-            network="mlp",
-            total_timesteps=1000,
-            checkpoint_interval=500,
-            on_update=on_update,
-        )
+    env, given = CounterEnv(), dict(total_timesteps=1000, checkpoint_interval=500)
+    with (
+        logger.scoped_configure("log", ["log"]),
+        pytest.raises(SystemExit, match="143"),
+    ):
+        learn(env, "mlp", on_update=on_update, **given)
     assert updates == [1, 2]
+    assert [checkpoint_steps(x) for x in list_manifests("log/checkpoints")] == [10]
+    assert "resume" in Path("log/log.txt").read_text().splitlines()[-1]
