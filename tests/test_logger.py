@@ -138,15 +138,6 @@ def test_what_is_refused_changes_nothing(tmp_path):
     assert logger.current is before and os.listdir() == ["file"]
 
 
-def test_nothing_is_created_before_the_first_row():
-    logger.configure("log", ALL_TEXT)
-    logger.logkv("a", 1)
-    assert os.listdir() == []
-    logger.dumpkvs()
-    files = ["log.txt", "progress.csv", "progress.json"]
-    assert sorted(os.listdir("log")) == files
-
-
 def test_a_model_that_is_only_loaded_writes_no_file(capsys):
     def warning():
         logger.warn("of a network")
@@ -204,16 +195,3 @@ def test_profile_adds_the_seconds_of_blocks_and_calls(monkeypatch):
         pass
     assert logger.profile("work")(lambda a, b: a + b)(1, b=2) == 3
     assert logger.getkvs() == {"wait_work": 3.0}
-
-
-@pytest.mark.parametrize(
-    ("name", "read"), [("csv", logger.read_csv), ("json", logger.read_json)]
-)
-def test_readers_return_rows_with_named_columns(name, read):
-    logger.configure("log", [name])
-    write({"a": 1, "b": 0.5}, {"a": 0, "c": float("nan")}, {"a": 2.5, "b": -1})
-    rows = read(f"log/progress.{name}")
-    assert list(rows.columns) == ["a", "b", "c"]
-    np.testing.assert_array_equal(rows["a"], [1, 0, 2.5])
-    np.testing.assert_array_equal(rows.b, [0.5, np.nan, -1])
-    np.testing.assert_array_equal(rows.c, [np.nan] * 3)

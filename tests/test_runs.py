@@ -56,11 +56,6 @@ def test_settings_that_differ_between_runs_of_a_task_are_shown(capsys):
     assert [run["settings"]["lr"] for run in find_json(capsys)] == [0.1, 0.2, 0.3]
 
 
-def test_large_scores_have_no_exponents(capsys):
-    write_log(Path("logs"), [12345.6])
-    assert " 12,346 " in listed(capsys)
-
-
 def test_last_and_best_are_means_of_100_episodes(capsys):
     write_log(Path("logs"), [0.0] * 50 + [10.0] * 100 + [0.0] * 30)
     (found,) = find_json(capsys)
