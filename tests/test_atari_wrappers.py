@@ -1,7 +1,5 @@
 """Each wrapper against its specification, on the emulator, frame by frame."""
 
-import math
-
 import ale_py
 import cv2
 import gymnasium as gym
@@ -89,7 +87,7 @@ def test_max_and_skip_steps_what_it_wraps():
     below = ActionLog(gym.make(PONG, obs_type="rgb"))
     env, plain = MaxAndSkipEnv(below), gym.make(PONG, obs_type="rgb")
     np.testing.assert_array_equal(env.reset(seed=0)[0], plain.reset(seed=0)[0])
-    for t in range(50):
+    for t in range(20):
         obs, *results, info = env.step(t % 6)
         expected, *expected_results = skip_four(plain, t % 6)
         np.testing.assert_array_equal(obs, expected)
@@ -265,20 +263,6 @@ def test_observations_are_the_specification_and_monitor_records_full_games(
         assert episodes == 10
     else:
         assert results[2] and sum(scores) > clipped > 0
-
-
-def test_the_limit_of_frames_truncates_a_game(monkeypatch):
-    monkeypatch.setattr(atari_wrappers, "MAX_FRAMES", 202)
-    with DummyVecEnv([lambda: make_env(PONG, seed=0)]) as venv:
-        venv.reset()
-        noops = frame_number(venv.envs[0]) - 8
-        for _ in range(60):
-            _, _, dones, infos = venv.step([0])
-            if dones[0]:
-                break
-    assert infos[0]["TimeLimit.truncated"]
-    assert infos[0]["terminal_observation"].shape == (84, 84, 1)
-    assert infos[0]["episode"]["l"] == math.ceil((202 - noops) / 4)
 
 
 def test_max_episode_steps_counts_agent_steps():
