@@ -33,7 +33,7 @@ from baselines.common.arguments.discovery import (
     find_layers,
 )
 from baselines.common.base.errors import DivergedError, UserTypeError, UserValueError
-from baselines.common.envs import make_env, make_vec_env
+from baselines.common.envs import make_env
 from baselines.common.envs.spaces import clip_actions
 from baselines.common.run.algorithm import train
 from baselines.common.run.run import Run
@@ -171,40 +171,15 @@ def test_no_default_makes_an_error(alg, learn, env_id, monkeypatch):
 def test_each_training_has_its_optimiser_steps(learn, small, env_id):
     if "gradient_steps" not in declared_arguments(learn):
         pytest.skip("it has none")
-    settings = dict(small, overwrite=True, total_timesteps=200, train_freq=10)
-    counts = {}
+    counts = []
 
     def callback(names, _):
         optimizer = names.get("optimizer") or names["critic_optimizer"]
-        counts[steps] = int(optimizer.iterations)
+        counts.append(int(optimizer.iterations) // names.get("policy_delay", 1))
 
-    for steps in 1, 3:
-        env = gym.make(env_id)
-        learn(env=env, callback=callback, **settings | dict(gradient_steps=steps))
-    assert counts[3] == 3 * counts[1] > 0
-
-
-def test_callback_is_called_at_even_intervals_and_stops(learn, small, env_id):
-    seen = []
-
-    def callback(local_variables, global_variables):
-        original = learn
-        while original.preset_of:
-            original = original.preset_of
-        assert global_variables["learn"] is original
-        seen.append(local_variables["num_timesteps"])
-        return len(seen) == 3
-
-    env = gym.make(env_id)
-    settings = dict(small, network="mlp", total_timesteps=1000, seed=0)
-    learn(env=env, callback=callback, **settings)
-    assert seen == [seen[0], 2 * seen[0], 3 * seen[0]]
-    # Nothing drew from NumPy's global generator, which no checkpoint has.
-    expected = np.random.RandomState(0).get_state()
-    np.testing.assert_equal(np.random.get_state(), expected)
-    # The environment can be used afterwards.
-    env.reset(seed=0)
-    assert env.step(env.action_space.sample())[0].shape == env.observation_space.shape
+    settings = dict(small, train_freq=10, gradient_steps=3, total_timesteps=130)
+    learn(env=gym.make(env_id), callback=callback, **settings)
+    assert set(np.diff(counts)) == {0, 3}
 
 
 def test_on_update_adds_to_rows_and_stops(learn, small, make, log_folder):
@@ -233,18 +208,22 @@ def test_on_update_adds_to_rows_and_stops(learn, small, make, log_folder):
     assert [x for x in steps if x > rows[1] and x not in rows] == steps[-1:]
 
 
-def test_losses_compare_each_sample_with_its_own_and_graphs_are_freed(
+def test_callback_is_called_at_even_intervals_and_stops_and_graphs_are_freed(
     learn, small, env_id
 ):
-    """[B, 1] - [B] is [B, B], and nothing else here has the size of B, which is 13."""
-    shapes = []
+    """And losses compare each sample with its own, as graphs show.
+
+    [B, 1] - [B] is [B, B], and nothing else here has the size of B, which is 13.
+    """
+    seen, shapes = [], []
 
     def find_graphs():
         gc.collect()
         return [x for x in gc.get_objects() if type(x).__name__ == "FuncGraph"]
 
     def callback(names, _):
-        if names["num_timesteps"] < 120:  # after learning_starts
+        seen.append(names["num_timesteps"])
+        if seen[-1] < 120:  # after learning_starts
             return False
         operations = sum((graph.get_operations() for graph in find_graphs()), [])
         tensors = [tensor for x in operations for tensor in x.outputs]
@@ -257,11 +236,19 @@ def test_losses_compare_each_sample_with_its_own_and_graphs_are_freed(
     known = declared_arguments(learn)
     settings = small | {name: x for name, x in settings.items() if name in known}
     before, env = len(find_graphs()), gym.make(env_id)
-    model = learn(env, "mlp", total_timesteps=200, callback=callback, **settings)
+    settings |= dict(total_timesteps=1000, seed=0)
+    model = learn(env, "mlp", callback=callback, **settings)
+    assert seen == list(range(seen[0], 120 + seen[0], seen[0]))
     most = [shape.count(13) for shape in shapes]
     assert max(most) == 1, shapes[most.index(max(most))]
     del model
     assert len(find_graphs()) == before
+    # Nothing drew from NumPy's global generator, which no checkpoint has.
+    expected = np.random.RandomState(0).get_state()
+    np.testing.assert_equal(np.random.get_state(), expected)
+    # The environment can be used afterwards.
+    env.reset(seed=0)
+    assert env.step(env.action_space.sample())[0].shape == env.observation_space.shape
 
 
 @pytest.mark.long
@@ -288,7 +275,7 @@ def test_interrupted_run_goes_on_as_if_it_had_not_been(
     """Also in worker processes. So the same seed gives the same rows, too."""
 
     def arguments(folder):
-        words = f"--alg={alg} --env={env_id} --num_timesteps=1000 --num_env=2 "
+        words = f"--alg={alg} --env={env_id} --num_timesteps=820 --num_env=2 "
         words += (
             f"--checkpoint_interval=100 --seed=3 --log_path={tmp_path / folder} "
             f"--precision={precision} --eval_interval=400 --eval_episodes=1"
@@ -343,7 +330,7 @@ def test_training_in_bfloat16_is_that_of_float32(learn, small, env_id, tmp_path)
     """Losses differ by 2 % or 0.005 at most: its numbers have 8 bits.
 
     Some 30 updates change each kernel by vectors whose cosine is above 0.95, and whose
-    lengths differ by 10 % at most. Models fit either precision.
+    lengths differ by 10 % at most.
     """
     space = gym.make(env_id).action_space
     settings = dict(small)
@@ -393,31 +380,6 @@ def test_training_in_bfloat16_is_that_of_float32(learn, small, env_id, tmp_path)
             assert np.dot(*changes) / np.prod(lengths) > 0.95, name
             assert lengths[1] == pytest.approx(lengths[0], rel=0.1), name
     assert kernels and {x.dtype for x in weights[1].values()} == {np.dtype("float32")}
-    obs = np.random.default_rng(0).integers(256, size=(5, 36, 36, 2), dtype=np.uint8)
-    loaded, _ = train("float32", total_timesteps=0, load_path=str(tmp_path / "model"))
-    np.testing.assert_allclose(model.value(obs), loaded.value(obs), 0.02, 0.02)
-
-
-@pytest.mark.long
-def test_results_do_not_depend_on_the_number_of_workers(learn, small, tmp_path):
-    if "Discrete" not in {kind.__name__ for kind in learn.actions}:
-        pytest.skip("games have Discrete actions")
-
-    def results(num_workers):
-        folder = str(tmp_path / str(num_workers))
-        given = dict(num_env=3, seed=5, log_dir=folder, num_workers=num_workers)
-        with (
-            logger.scoped_configure(folder, ["csv"]),
-            make_vec_env("PongNoFrameskip-v4", **given) as env,
-        ):
-            model = learn(env, "cnn_small", seed=5, total_timesteps=300, **small)
-        weights = [v.numpy() for v in model.variables]
-        return read_rows(folder), read_episodes(folder), weights
-
-    one, three = results(1), results(3)
-    assert one[:2] == three[:2]
-    for a, b in zip(one[2], three[2]):
-        np.testing.assert_array_equal(a, b)
 
 
 def test_seed_decides_the_weights_and_two_arguments_come_by_position(
@@ -430,8 +392,6 @@ def test_seed_decides_the_weights_and_two_arguments_come_by_position(
     other = learn(env=make(), network="mlp", seed=4, **settings)
     pairs = zip(model.variables, other.variables)
     assert any((x.numpy() != y.numpy()).any() for x, y in pairs)
-    with pytest.raises(TypeError):
-        learn(make(), "mlp", 3)
 
 
 class AnyAction(RandomEnv):
@@ -484,6 +444,7 @@ def grid():
     return keras.Sequential([keras.layers.Dense(4), keras.layers.Reshape((2, 2))])
 
 
+@pytest.mark.parametrize("alg", ["a2c", "sac"], scope="module")
 def test_network_whose_features_are_no_vector_is_refused(learn, small, make):
     with pytest.raises(UserValueError):
         learn(**small, env=make(), network=grid)
