@@ -16,7 +16,7 @@ from baselines import __main__ as commands
 from baselines import a2c, evaluate, logger, ppo2, run
 from baselines.a2c import defaults
 from baselines.common.arguments.arguments import gather
-from baselines.common.base.errors import UserError, UserTypeError
+from baselines.common.base.errors import UserError
 from baselines.common.base.tables import read_table
 from baselines.common.envs import make_vec_env
 from baselines.common.run.algorithm import layers_of_call
@@ -33,7 +33,7 @@ def own_modules():
     before = set(sys.modules)
     yield
     for name in set(sys.modules) - before:
-        if name.startswith(("my_", "presets", "clash")):
+        if name.startswith(("my_", "presets")):
             del sys.modules[name]
 
 
@@ -60,13 +60,8 @@ def error_of(capfd, words, main=run.main):
         ("--alg=a2c --env=CartPole-v1 --network=nowhere:mlp", "'nowhere'"),
         ("--alg=a2c --env=nowhere:CartPole-v1", "'nowhere'"),
         ("--alg=a2c --env=CartPole-v1 --num_envs=2", "'num_env'"),
-        ("--alg=a2c --env=CartPole-v1 --learning_rate=2", "'lr'"),
-        ("--alg=a2c --env=CartPole-v1 --nsteps=0", "nsteps"),
         ("--alg=a2c --env=CartPole-v1 --num_timesteps=-1", "total_timesteps"),
         ("--alg=a2c --env=CartPole-v1 --num_layers=1.5", "num_layers"),
-        ("--alg=a2c --env=CartPole-v1 --nsteps=5 --nsteps=6", "twice"),
-        ("--alg=a2c --env=CartPole-v1 --log_path=", "no value"),
-        ("--alg=a2c --env=CartPole-v1 5", "'5'"),
         ("--alg=a2c --env=CartPole-v1 --save_path --overwrite", "save_path"),
         ("--alg=a2c --env=CartPole-v1 --total_timesteps=9", "num_timesteps"),
         ("--alg=a2c --env=CartPole-v1 --env_type=atary", "'atari'"),
@@ -90,9 +85,8 @@ def test_settings_win_in_order(monkeypatch):
     values = dict(gamma=0.5, lr=0.1, num_env=3)
     monkeypatch.setattr(defaults, "classic_control", lambda: dict(values))
     arguments = read_arguments([*CARTPOLE, "--gamma=0.25"])
-    assert [arguments[x] for x in ("gamma", "lr", "nsteps")] == [0.25, 0.1, 5]
-    assert arguments["num_env"] == 3 and arguments["network"] == "mlp"
-    assert arguments["total_timesteps"] == 1_000_000
+    expected = values | dict(gamma=0.25, nsteps=5, total_timesteps=1_000_000)
+    assert {name: arguments[name] for name in expected} == expected
     assert read_arguments([*CARTPOLE, "--num_env=2"])["num_env"] == 2
 
 
@@ -187,51 +181,31 @@ def test_unknown_environments_of_images_have_the_defaults_of_games():
     assert (arguments["network"], arguments["nsteps"]) == ("cnn", 128)
 
 
-def test_an_argument_of_the_command_is_not_one_of_learn(monkeypatch):
-    text = (Path(baselines.__file__).parent / "a2c" / "a2c.py").read_text()
-    line = '    network: arg.Network = "mlp",\n'
-    fork = text.replace(line, f"{line}    num_env: int = 1,\n")
-    write_module("clash/my_alg/my_alg.py", fork)
-    monkeypatch.syspath_prepend(os.getcwd())
-    with pytest.raises(UserTypeError, match="num_env"):
-        read_arguments(["--alg=clash.my_alg", "--env=CartPole-v1"])
-
-
 def test_help_shows_values_and_the_defaults_for_an_environment(capfd):
+    pong = "run in parallel", "(default: 4)", "(default: cnn)", "linear, middle_drop"
     for words, expected, missing in (
-        (["--help"], "--log_path", "--lrschedule"),
-        (["--alg=a2c", "--help"], "--lrschedule", "--atoms"),
-        ([*CARTPOLE, "--help"], "--num_hidden", "--atoms"),
+        ("--help", ["--log_path"], "--lrschedule"),
+        ("--help --alg=a2c", ["--lrschedule"], "--atoms"),
+        ("--help --alg=a2c --env=PongNoFrameskip-v4", pong, "--atoms"),
     ):
         with pytest.raises(SystemExit) as stop:
-            run.main(words)
-        text = capfd.readouterr().out
-        assert not stop.value.code and expected in text and missing not in text
-    with pytest.raises(SystemExit):
-        run.main(["--alg=a2c", "--env=PongNoFrameskip-v4", "--help"])
-    text = " ".join(capfd.readouterr().out.split())
-    assert "run in parallel" in text and "(default: 4)" in text
-    assert "(default: cnn)" in text and "linear, middle_drop" in text
+            run.main(words.split())
+        text = " ".join(capfd.readouterr().out.split())
+        assert not stop.value.code and missing not in text
+        assert all(words in text for words in expected)
 
 
-@pytest.mark.parametrize(
-    "words", ["--help", "--alg=a2d --env=CartPole-v1", "--alg=a2c --env=CartPole-v9"]
-)
-def test_light_answers_import_no_keras(words):
+def test_light_answers_import_no_keras():
+    lines = "--help", "--alg=a2d --env=CartPole-v1", "--alg=a2c --env=CartPole-v9"
     script = (
         "import sys\n"
         "from baselines.run import main\n"
-        f"try: main({words.split()!r})\n"
-        "except SystemExit: pass\n"
-        "assert not {'keras', 'tensorflow'} & set(sys.modules)\n"
+        f"for words in {lines}:\n"
+        "    try: main(words.split())\n"
+        "    except SystemExit: pass\n"
+        "    assert not {'keras', 'tensorflow'} & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)
-
-
-def test_importing_a_module_prints_nothing():
-    script = "import baselines.ppo2.ppo2, keras; keras.distribution.list_devices('gpu')"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True)
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
 @pytest.fixture
@@ -288,7 +262,7 @@ def test_environments_that_an_algorithm_registers_are_found(own_code, capfd):
     alg, env, *words = own_code
     run.main([alg, "--env=Mine-v0", *words, "--log_path=log"])
     forget()
-    run.main(["--resume=log", "--num_timesteps=400", "--trust"])
+    assert read_arguments(["--resume=log", "--trust"])["env"] == "Mine-v0"
     forget()
     evaluate.main(["log", "--episodes=1", "--trust"])
     assert "Mine-v0: mean score" in capfd.readouterr().out

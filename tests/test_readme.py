@@ -121,7 +121,7 @@ def skip_without_packages(command):
 def test_contract_tests_take_an_algorithm_outside_the_package(examples):
     top = Path(__file__).parent.parent
     words = ["pytest", "tests/test_algorithms.py", "--alg=my_pkg.vpg", "-n0", "-q"]
-    words += ["-k", "described or interrupted or pickled"]
+    words += ["-k", "interrupted"]
     environ = os.environ | {"PYTHONPATH": f"{top}{os.pathsep}{examples}"}
     subprocess.run([sys.executable, "-m", *words], cwd=top, env=environ, check=True)
 
@@ -220,7 +220,7 @@ def test_command_on_a_trained_model_runs(
     words = shlex.split(command.replace("~", str(empty_folder)))
     words = [word for word in words if not word.startswith("--episodes=")]
     # A window would play until Ctrl-C.
-    words += ["--episodes=2"] * (program is not export.export)
+    words += ["--episodes=1"] * (program is not export.export)
     cli.command(program, words, {"-o": "--output"})
     if video := re.search(r"--video=(\S+)", command):
         assert Path(video[1]).stat().st_size > 1000
@@ -237,12 +237,15 @@ def test_names_of_stable_baselines3_are_those_that_are_suggested():
     assert {ours for _, ours in table} <= known
 
 
-@pytest.mark.parametrize("alg", ALGORITHMS)
+@pytest.mark.parametrize("alg", [alg for alg in ALGORITHMS if alg != "my_pkg.vpg"])
 def test_example_algorithm_trains(alg, home):
-    actions = import_learn(alg).actions
-    env = "CartPole-v1" if spaces.Discrete in actions else "Pendulum-v1"
-    model = run.main([f"--alg={alg}", f"--env={env}", "--num_timesteps=1200"])
-    assert isinstance(model.action_space, actions)
+    learn = import_learn(alg)
+    env = "CartPole-v1" if spaces.Discrete in learn.actions else "Pendulum-v1"
+    words = [f"--alg={alg}", f"--env={env}", "--num_timesteps=150"]
+    small = dict(learning_starts=100, train_freq=1, gradient_steps=1)
+    words += [f"--{k}={x}" for k, x in small.items() if k in declared_arguments(learn)]
+    model = run.main(words)
+    assert isinstance(model.action_space, learn.actions)
 
 
 def test_algorithm_of_the_tutorial_learns(home):
@@ -285,21 +288,22 @@ def test_environment_and_network_of_ones_own_train(own, home):
 
 def shortened(code):
     """Returns Python with fewer steps, so that a test ends; all else as it stands."""
-    return re.sub(r"total_timesteps=[\d_]{4,}", "total_timesteps=400", code)
+    code = re.sub(r"total_timesteps=[\d_]{3,}", "total_timesteps=300", code)
+    return code.replace("n_trials=2", "n_trials=1")
 
 
 @pytest.mark.parametrize("code", [code for code in SCRIPTS if code in README])
 def test_readme_snippet_runs_as_a_script(code, tmp_path):
-    """Also without a __main__ guard, though it starts worker processes."""
+    """Also without a __main__ guard, though it starts worker processes.
+
+    No library writes anything else than our rows.
+    """
     assert "__main__" not in code
     (tmp_path / "script.py").write_text(shortened(code))
-    subprocess.run(
-        [sys.executable, "script.py"],
-        cwd=tmp_path,
-        check=True,
-        capture_output=True,
-        timeout=120,
-    )
+    command = [sys.executable, "script.py"]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=120)
+    assert (ended.returncode, ended.stderr) == (0, b"")
+    assert ended.stdout.startswith(b"training a2c for ")
 
 
 @pytest.mark.parametrize("code", [code for code in SCRIPTS if code not in README])
