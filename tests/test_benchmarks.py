@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import random
 import re
 import shlex
 from collections import defaultdict
@@ -192,31 +191,11 @@ def test_what_differs_is_noticed(changes, differing):
     assert chaos.compare(reference, killed) == differing
 
 
-def test_moments_are_spread_over_the_run():
-    moments = chaos.draw_moments(20, 1000, random.Random(0))
-    assert [moment // 40 for moment in moments] == list(range(20))
-
-
 def test_killed_runs_do_not_differ(capsys):
     words = "--alg=a2c --num_env=2 --num_timesteps=2000 --log_interval=5 --network=mlp"
     chaos.main([*words.split(), "--kills=1", "--faults=all"])
     out = capsys.readouterr().out
     assert "differing: 0" in out and "\n2 faults (" in out
-
-
-def test_table_of_faults_has_what_was_done(tmp_path):
-    text = (
-        "rows of progress.csv: 600, differing: 0\nmonitor files: 2, games: 7, equal: "
-        "True\n5 faults (kill 3, kill a worker 2): nothing differs\n"
-    )
-    (tmp_path / "a2c.0.txt").write_text(text)
-    (tmp_path / "a2c.1.txt").write_text(text.replace("5", "7").replace("3", "5"))
-    (tmp_path / "dqn.0.txt").write_text("error: a run that was killed differs\n")
-    rows = faults.make_table(tmp_path.glob("*.txt")).splitlines()
-    kinds = "kill | kill a worker | rows | games"
-    assert rows[0] == f"| case | runs | {kinds} | runs that differ |"
-    assert rows[2] == "| a2c | 2 | 8 | 4 | 1,200 | 14 | none |"
-    assert rows[3] == "| dqn | 1 | 0 | 0 | 0 | 0 | dqn.0 |"
 
 
 def test_faults_are_done_to_all_algorithms():

@@ -70,8 +70,9 @@ def test_algorithms_do_not_import_each_other_and_nothing_imports_them():
                 assert not any(f"{x}.".startswith(package) for x in imported), path
 
 
-def test_run_and_common_name_no_algorithm():
-    for path, _ in modules():
+def test_run_and_common_name_no_algorithm_and_common_does_not_import_run():
+    for path, imported in modules():
+        assert path.parts[0] != "common" or "baselines.run" not in imported, path
         if path.name == "run.py" or path.parts[0] == "common":
             words = {
                 node.value
@@ -79,11 +80,6 @@ def test_run_and_common_name_no_algorithm():
                 if isinstance(node, ast.Constant)
             }
             assert not words & set(list_algorithms()), path
-
-
-def test_common_does_not_import_run():
-    for path, imported in modules():
-        assert path.parts[0] != "common" or "baselines.run" not in imported, path
 
 
 def room_of(module):

@@ -26,10 +26,6 @@ def find_commands():
                 yield match[1].replace("$seed", "0")
 
 
-def alg_of(command):
-    return re.search(r"--alg=(\w+)", command)[1]
-
-
 COMMANDS = list(dict.fromkeys(find_commands()))
 
 
@@ -42,8 +38,9 @@ def home(empty_folder, monkeypatch):
 
 def test_lines_are_understood():
     assert len(COMMANDS) > 25
-    of_openai = {"a2c", "acer", "acktr", "ddpg", "deepq", "gail", "her", "ppo1", "ppo2"}
-    assert {alg_of(command) for command in COMMANDS} == {*of_openai, "trpo_mpi"}
+    of_openai = "a2c acer acktr ddpg deepq gail her ppo1 ppo2 trpo_mpi"
+    found = {re.search(r"--alg=(\w+)", command)[1] for command in COMMANDS}
+    assert found == {*of_openai.split()}
     skipped = 0
     for command in COMMANDS:
         try:

@@ -237,7 +237,6 @@ def test_run_that_has_just_begun_is_left_out(capsys):
         ("log -o c.png --reference=r.csv:Png", "did you mean 'Pong'?"),
         ("twice.csv -o c.png", "rows of several runs"),
         ("log", "--table"),
-        ("log -o c.md", "unknown suffix '.md'"),
         ("log -o c.png --table", ".tex"),
         ("log --table --x=steps,minutes", "one --x"),
         ("log --table --reference=18", "--reference"),

@@ -132,17 +132,6 @@ def test_run_is_added_and_a_later_state_replaces_it(results, tmp_path):
         tables.add(other, kept)
 
 
-def test_games_are_counted_by_what_played_them(results):
-    games = [f"a,1,{i % 2},9" for i in range(110)] + ["b,1,-21,9"]
-    text = "\n".join(["system,seconds,return,length", *games, ""])
-    (results / "games.csv").write_text(text)
-    text = "<!-- table: games.csv -->\n<!-- end -->"
-    assert tables.fill_in(text, results).splitlines()[4:6] == [
-        "| a | 110 | 0.5 | 0.5 |",
-        "| b | 1 | -21.0 | -21.0 |",
-    ]
-
-
 def test_runs_of_a_task_are_one_row_beside_what_was_published(results):
     published = "A,ppo2,Hopper,9.5", "A,trpo_mpi,Hopper,8.5", "B,trpo_mpi,Swimmer,1"
     text = "\n".join(["source,alg,env,mean", *published, ""])
@@ -180,25 +169,6 @@ def test_run_is_trained_resumed_and_kept(results, tmp_path, monkeypatch):
     assert "finished at 4,000 agent steps" in study.describe(longer)
     with pytest.raises(UserValueError, match="nothing to train"):
         study.main([str(tmp_path / "logs")])
-
-
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_no_run_is_started_after_one_failed(results, tmp_path, monkeypatch, jobs):
-    trained = []
-
-    def train(run, folder):
-        trained.append(run.name)
-        if run.name == "b":
-            raise UserValueError("b has failed")
-        if run.name == "a" and jobs == 2:
-            assert study.STOPPED.wait(10)
-
-    monkeypatch.setattr(study, "RUNS", {name: Study(name, "") for name in "abcd"})
-    monkeypatch.setattr(study, "train", train)
-    monkeypatch.setattr(study, "finish", lambda *_: None)
-    with pytest.raises(UserValueError, match="b has failed"):
-        study.main([str(tmp_path), f"--jobs={jobs}"])
-    assert sorted(trained) == ["a", "b"]
 
 
 def test_page_of_solved_tasks(results, tmp_path, monkeypatch):

@@ -1,6 +1,5 @@
 """Tuning: ranges, and trials that are pruned, go on, and survive kills."""
 
-import csv
 import os
 import re
 import shlex
@@ -10,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import optuna
 import psutil
 import pytest
@@ -19,6 +19,7 @@ from optuna.distributions import (
     IntDistribution,
 )
 from optuna.trial import TrialState
+from test_algorithms import read_rows
 
 from baselines import run, tune
 from baselines.common.base.errors import UserFileError, UserValueError
@@ -142,17 +143,6 @@ def test_a_folder_is_of_one_search(tmp_path, monkeypatch):
         search()
 
 
-def read_run(folder):
-    """What does not depend on the clock: rows and weights."""
-    with open(folder / "progress.csv", newline="") as file:
-        rows = [
-            {k: x for k, x in row.items() if k not in ("fps", "time_elapsed")}
-            for row in csv.DictReader(file)
-        ]
-    weights = load_tensors(folder / "model.safetensors")[0]
-    return rows, {name: tensor.tobytes() for name, tensor in weights.items()}
-
-
 class Patience:
     """In place of a trial of Optuna: it is to be pruned at its first evaluation."""
 
@@ -174,7 +164,11 @@ def test_a_paused_trial_goes_on_as_if_it_had_not_been(tmp_path):
     assert not runs.advance()
     assert not (tmp_path / "0000" / "1" / "model.safetensors").exists()
     assert runs.advance()
-    assert read_run(tmp_path / "0000" / "1") == read_run(tmp_path / "whole")
+    both = tmp_path / "0000" / "1", tmp_path / "whole"
+    rows, same = map(read_rows, both)
+    assert rows == same
+    weights, same = (load_tensors(x / "model.safetensors")[0] for x in both)
+    np.testing.assert_equal(weights, same)
     assert runs.trial.reported == tuple(range(1, 11))
 
 
