@@ -129,10 +129,12 @@ def test_rounding_does_not_move_actions_out_of_bounds(distribution):
         assert all(action in box for action in actions)
 
 
-@pytest.mark.parametrize("distribution", [Deterministic, SquashedGaussian])
 @pytest.mark.parametrize(
-    ("space", "network"),
-    [(VECTOR, "mlp"), (spaces.Box(0, 255, (40, 40, 1), np.uint8), "cnn_small")],
+    ("distribution", "space", "network"),
+    [
+        (Deterministic, VECTOR, "mlp"),
+        (SquashedGaussian, spaces.Box(0, 255, (40, 40, 1), np.uint8), "cnn_small"),
+    ],
 )
 def test_actor_and_critics(distribution, space, network, tmp_path):
     def make(seed):
@@ -144,7 +146,7 @@ def test_actor_and_critics(distribution, space, network, tmp_path):
     assert actions.shape == (5, 2) and (states, neglogps) == (None, None)
     assert (actions >= BOX.low).all() and (actions <= BOX.high).all()
     critics = np.asarray(model.values(obs, actions))
-    assert critics.shape == (2, 5)
+    assert critics.shape == (2, 5) and (critics[0] != critics[1]).all()
     np.testing.assert_allclose(values, critics.min(axis=0), atol=1e-6)
     np.testing.assert_allclose(model.value(obs), values)
     shifted = np.asarray(model.values(obs, actions + 1))

@@ -26,18 +26,12 @@ FLAT = spaces.Box(-1, 1, (3,), np.float32)
 ACTIONS = spaces.Discrete(4)
 
 
-def policy_with_peak(observation_space, trunk=cnn):
-    peak = Peak()
-    policy = Policy(
-        observation_space, ACTIONS, lambda: keras.Sequential([peak, *trunk().layers])
-    )
-    return policy, peak
-
-
 @on_white_images
 def test_largest_input_of_the_first_convolution_is_one(make):
+    peak = Peak()
     with make() as env:
-        policy, peak = policy_with_peak(env.observation_space)
+        network = keras.Sequential([peak, *cnn().layers])
+        policy = Policy(env.observation_space, ACTIONS, lambda: network)
         assert float(peak.peak) == 0
         rollout = Runner(env, policy, nsteps=3).run()
         assert rollout.obs.dtype == "uint8"
@@ -49,13 +43,6 @@ def test_observations_without_their_first_axis_are_refused():
     for act in (policy.step, policy.value):
         with pytest.raises(UserValueError, match=r"shape \(N, 3\), received \(3,\)"):
             act(np.zeros(3, np.float32))
-
-
-def test_float_observations_are_not_scaled():
-    space = spaces.Box(0, 500, (3,), np.float32)
-    policy, peak = policy_with_peak(space, mlp)
-    policy.step(np.full((1, 3), 400, np.float32))
-    assert float(peak.peak) == 400
 
 
 @pytest.mark.parametrize(
@@ -91,14 +78,6 @@ def test_weights_are_orthogonal_with_the_gains_of_openai_baselines():
         assert not np.asarray(layer.bias).any()
 
 
-def test_deterministic_actions_are_the_most_likely():
-    policy = Policy(FLAT, ACTIONS, "mlp", seed=0)
-    obs = np.random.default_rng(0).normal(size=(50, 3)).astype(np.float32)
-    params = policy(Batch(obs[None])).params
-    actions, *_ = policy.step(obs, deterministic=True)
-    np.testing.assert_array_equal(actions, np.argmax(params, axis=-1))
-
-
 @pytest.mark.parametrize(
     ("build", "epsilon"),
     [(partial(mlp, layer_norm=True), 1e-12), (lnlstm, 1e-5)],
@@ -112,17 +91,7 @@ def test_layer_norms_have_the_epsilons_of_openai_baselines(build, epsilon):
     assert len(norms) > 1 and {norm.epsilon for norm in norms} == {epsilon}
 
 
-def test_images_of_floats_up_to_255_are_refused():
-    """They would not be divided, where OpenAI Baselines' cnn divides them."""
-    with pytest.raises(UserTypeError, match="float32.*uint8"):
-        Policy(spaces.Box(0, 255, (84, 84, 4), np.float32), ACTIONS, "cnn")
-    Policy(spaces.Box(0, 1, (84, 84, 4), np.float32), ACTIONS, "cnn")
-
-
-def test_value_network_copy_has_a_trunk_of_its_own():
-    shared = Policy(FLAT, ACTIONS, "mlp")
-    copy = Policy(FLAT, ACTIONS, "mlp", value_network="copy")
-    assert len(copy.trainable_variables) == len(shared.trainable_variables) + 4
+def test_value_networks_that_cannot_be_copies_are_refused():
     network = keras.Sequential([keras.layers.Dense(8)])
     with pytest.raises(UserTypeError, match="network has to build a new network"):
         Policy(FLAT, ACTIONS, lambda: network, value_network="copy")
@@ -155,15 +124,6 @@ def test_variables_of_policy_and_value_function_apart():
         assert together == {id(v) for v in policy.trainable_variables}
 
 
-def test_discrete_observations_become_one_hot():
-    space = spaces.Discrete(3, start=1)
-    policy, peak = policy_with_peak(space, mlp)
-    np.testing.assert_array_equal(
-        policy.scale(np.array([1, 3])), [[1, 0, 0], [0, 0, 1]]
-    )
-    assert policy.step(np.array([1, 2, 3]))[0].shape == (3,)
-
-
 @pytest.mark.parametrize(
     "space", [FLAT, GREY, spaces.Box(0, 255, (3, 84, 84), np.uint8)], ids=str
 )
@@ -172,17 +132,25 @@ def test_network_that_cannot_take_the_observations_is_refused(space):
         Policy(space, ACTIONS, "cnn")
 
 
-def test_bytes_with_other_bounds_are_no_image():
-    board = spaces.Box(0, 1, (4, 4, 1), np.uint8)
-    policy = Policy(board, ACTIONS, "mlp")
-    np.testing.assert_array_equal(policy.scale(np.ones((1, 4, 4, 1), np.uint8)), 1.0)
-    assert policy.description != Policy(GREY, ACTIONS, "mlp").description
-
-
-def test_bits_are_passed_on():
-    policy = Policy(spaces.MultiBinary([2, 3]), ACTIONS, "mlp")
-    assert policy.step(np.ones((5, 2, 3), np.int8))[0].shape == (5,)
-    assert policy.scale(np.ones((5, 2, 3), np.int8)).dtype == "float32"
+@pytest.mark.parametrize(
+    ("space", "obs", "expected"),
+    [
+        (spaces.Discrete(3, start=1), [1, 3], [[1, 0, 0], [0, 0, 1]]),
+        (spaces.MultiBinary(2), [[1, 0]], [[1, 0]]),
+        (spaces.Box(0, 500, (2,), np.float32), [[400, 500]], [[400, 500]]),
+        # Bytes that are no image, and bytes that are one.
+        (spaces.Box(0, 1, (1, 1, 1), np.uint8), [[[[1]]]], [[[[1]]]]),
+        (spaces.Box(0, 255, (1, 1, 1), np.uint8), [[[[51]]]], [[[[0.2]]]]),
+    ],
+    ids=str,
+)
+def test_observations_become_floats(space, obs, expected):
+    policy = Policy(space, ACTIONS, "mlp")
+    obs = np.asarray(obs, space.dtype)
+    scaled = policy.scale(obs)
+    assert scaled.dtype == "float32"
+    np.testing.assert_allclose(scaled, expected, rtol=1e-6)
+    assert policy.step(obs)[0].shape == (len(obs),)
 
 
 def some_policy(**changes):
@@ -246,12 +214,12 @@ def test_damaged_or_hostile_file_is_refused(tmp_path, monkeypatch, damage):
         spaces.MultiBinary(2),
     ],
 )
-@pytest.mark.parametrize("deterministic", [False, True])
-def test_actions_are_of_the_space(space, deterministic):
-    obs = np.zeros((5, 3), np.float32)
-    actions, *_ = some_policy(action_space=space).step(obs, deterministic=deterministic)
-    assert actions.dtype == space.dtype
-    assert all(space.contains(action) for action in actions[:, ...])
+def test_actions_are_of_the_space(space):
+    policy, obs = some_policy(action_space=space), np.zeros((5, 3), np.float32)
+    for deterministic in False, True:
+        actions, *_ = policy.step(obs, deterministic=deterministic)
+        assert actions.dtype == space.dtype
+        assert all(space.contains(action) for action in actions[:, ...])
 
 
 @pytest.mark.slow
@@ -268,6 +236,7 @@ def test_recurrent_networks_are_compiled_by_xla_as_well(monkeypatch):
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_settings_for_gpus_are_known_to_the_installed_tensorflow():
     """A flag that XLA does not know ends the process."""
     code = [

@@ -88,10 +88,7 @@ def test_run_in_auto_is_not_resumed_in_another_precision(tmp_path, monkeypatch):
         train(total_timesteps=20, resume=str(tmp_path))
 
 
-@pytest.mark.parametrize("chosen", [None, "float32"])
-def test_model_is_evaluated_in_its_own_precision_or_another(
-    tmp_path, monkeypatch, chosen
-):
+def test_model_is_evaluated_in_its_own_precision_or_another(tmp_path, monkeypatch):
     monkeypatch.setattr(precision, "has_bfloat16", lambda: True)
     command = "--alg=a2c --env=CartPole-v1 --num_timesteps=40 --precision=bfloat16"
     run.main([*command.split(), f"--log_path={tmp_path}"])
@@ -102,9 +99,10 @@ def test_model_is_evaluated_in_its_own_precision_or_another(
         return loaded[-1]
 
     monkeypatch.setattr(evaluate, "load", load)
-    evaluate.evaluate_run(str(tmp_path), episodes=1, precision=chosen)
-    features = loaded[0].parts["network"](np.zeros((1, 4), np.float32))
-    assert features.dtype == (chosen or "bfloat16")
+    for chosen, expected in (None, "bfloat16"), ("float32", "float32"):
+        evaluate.evaluate_run(str(tmp_path), episodes=1, precision=chosen)
+        features = loaded[-1].parts["network"](np.zeros((1, 4), np.float32))
+        assert features.dtype == expected
 
 
 on_x86 = pytest.mark.skipif(

@@ -5,7 +5,6 @@ import pytest
 from gymnasium import spaces
 from toy_envs import CounterEnv
 
-from baselines.common.data.returns import n_step
 from baselines.common.data.runners import Batch, Runner
 from baselines.common.networks.policies import Policy
 from baselines.common.vec_env import DummyVecEnv
@@ -68,15 +67,6 @@ def test_model_gets_masks_of_first_steps(runner):
     inside = [False, False, False]
     expected = [*[inside] * 3, begun, inside, inside, begun, inside]
     assert runner.model.masks == expected
-
-
-def test_returns_of_a_rollout(runner):
-    rollout = runner.run()
-    returns = n_step(rollout.rewards, rollout.dones, rollout.next_values, gamma=1.0)
-    # Rewards 1, 2, 3, 4 and then the value 104; rewards 1, 2, 3 and an end, or the
-    # value 103 in its place; then a first step and the value 101.
-    expected = [[114, 6, 109], [113, 5, 108], [111, 3, 106], [108, 102, 102]]
-    np.testing.assert_array_equal(returns, expected)
 
 
 def test_values_of_recurrent_networks_are_bootstrapped_from_their_state():

@@ -68,12 +68,20 @@ def test_steps_are_repeated_and_targets_follow():
     np.testing.assert_array_equal(metrics["x_loss"], [32, 8])
 
 
-@pytest.mark.parametrize("ranks", [1, 2])
-def test_slices_after_an_end_are_left_out(ranks, monkeypatch):
-    monkeypatch.setattr(mpi, "size", ranks)
+@pytest.fixture
+def compared(monkeypatch):
+    """Two ranks whose exchange gives back what this one has; returns what they show."""
+    shown = []
+    monkeypatch.setattr(mpi, "size", 2)
     monkeypatch.setattr(mpi, "mean", lambda array, out: np.asarray(array))
-    monkeypatch.setattr(mpi, "gather", lambda value: [value])
+    monkeypatch.setattr(mpi, "gather", lambda value: shown.append(value) or [value])
     monkeypatch.setattr(mpi, "broadcast", lambda value: value)
+    return shown
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_slices_after_an_end_are_left_out(ranks, compared, monkeypatch):
+    monkeypatch.setattr(mpi, "size", ranks)
     x, y, steps = steps_on_two_variables()
 
     def until(metrics):
@@ -114,13 +122,7 @@ def test_weights_that_nobody_trains_are_refused():
 
 
 @pytest.mark.parametrize("scan", [False, True])
-def test_ranks_make_the_same_steps(monkeypatch, scan):
-    """With an exchange that gives back what this rank has, as if all had the same."""
-    monkeypatch.setattr(mpi, "size", 2)
-    monkeypatch.setattr(mpi, "mean", lambda array, out: np.asarray(array))
-    compared = []
-    monkeypatch.setattr(mpi, "gather", lambda value: compared.append(value) or [value])
-    monkeypatch.setattr(mpi, "broadcast", lambda value: value)
+def test_ranks_make_the_same_steps(compared, scan):
     x, y, steps = steps_on_two_variables()
     target = variable(0.0)
     update = make_update(
