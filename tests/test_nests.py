@@ -39,11 +39,9 @@ OFF_POLICY = dict(total_timesteps=60, learning_starts=40, buffer_size=200, batch
 @pytest.mark.parametrize(
     "learn, actions, settings",
     [
-        (a2c.learn, "brake", ON_POLICY),
         slow(acktr.learn, "brake", ON_POLICY),
         (ppo2.learn, "brake", ON_POLICY | dict(normalize_observations=True)),
         slow(trpo.learn, "brake", dict(timesteps_per_batch=60, total_timesteps=120)),
-        (ppo2.learn, "axes", ON_POLICY),
         (sac.learn, "axes", OFF_POLICY | dict(normalize_observations=True)),
         (ddpg.learn, "box", OFF_POLICY),
     ],
