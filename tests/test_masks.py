@@ -145,7 +145,7 @@ def test_a_mask_without_a_valid_action_is_refused(space):
 
 
 def test_wrappers_that_would_lose_a_mask_are_refused():
-    venv = DummyVecEnv([lambda: flatten_env(Masked())])
+    venv = DummyVecEnv([Masked])
     assert VecMonitor(venv).resumable
     with pytest.raises(UserTypeError, match="action_mask"):
         VecNormalize(venv)
