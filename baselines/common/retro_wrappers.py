@@ -1,13 +1,3 @@
 """OpenAI Baselines' name for the wrappers of retro games."""
 
-from baselines.common.envs.retro_wrappers import (
-    StochasticFrameSkip,
-    make_retro,
-    wrap_deepmind_retro,
-)
-
-__all__ = [
-    "StochasticFrameSkip",
-    "make_retro",
-    "wrap_deepmind_retro",
-]
+from baselines.common.envs.retro_wrappers import *  # noqa: F403

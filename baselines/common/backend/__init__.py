@@ -24,17 +24,9 @@ framework, all with these functions:
 ``value_and_grad``, those to differentiate with respect to.
 """
 
-import os
+import keras
 
-from baselines.common.base.errors import MissingDependency, UserValueError
-
-try:
-    import keras
-except (ImportError, ValueError) as error:  # ValueError for an unknown backend
-    raise MissingDependency(
-        f"Keras cannot be imported: {error} (KERAS_BACKEND is "
-        f"{os.environ.get('KERAS_BACKEND', 'not set')})"
-    ) from error
+from baselines.common.base.errors import UserValueError
 
 if keras.backend.backend() != "tensorflow":
     raise UserValueError(
@@ -42,38 +34,4 @@ if keras.backend.backend() != "tensorflow":
         "with KERAS_BACKEND=tensorflow, or add a file to baselines/common/backend"
     )
 
-from baselines.common.backend.tensorflow import (
-    adam_step,
-    argmax,
-    compile,
-    extract_patches,
-    floats_of_bytes,
-    gpu_has_bfloat16,
-    norm,
-    rmsprop_step,
-    scan,
-    sequence_of_states,
-    to_device,
-    unknown_reads,
-    uses_cpu_bfloat16,
-    value_and_grad,
-    watched_gradients,
-)
-
-__all__ = [
-    "adam_step",
-    "argmax",
-    "compile",
-    "extract_patches",
-    "floats_of_bytes",
-    "gpu_has_bfloat16",
-    "norm",
-    "rmsprop_step",
-    "scan",
-    "sequence_of_states",
-    "to_device",
-    "unknown_reads",
-    "uses_cpu_bfloat16",
-    "value_and_grad",
-    "watched_gradients",
-]
+from baselines.common.backend.tensorflow import *  # noqa: F403

@@ -121,7 +121,7 @@ class CategoricalValues:
         return losses, ops.maximum(losses - entropies, 0.0)
 
 
-class QuantileValues:
+class QuantileValues(ScalarValues):
     """Values as quantiles of returns, at the middles of N equal shares.
 
     Dabney et al. 2018, "Distributional Reinforcement Learning with Quantile Regression"
@@ -137,10 +137,6 @@ class QuantileValues:
     def mean(self, outputs):
         """Returns values [B, actions] of outputs [B, actions, N]."""
         return ops.mean(outputs, axis=-1)
-
-    def targets(self, outputs, returns, discounts):
-        """Returns returns [B] + discounts [B] x next quantiles [B, N]."""
-        return returns[:, None] + discounts[:, None] * outputs
 
     def losses(self, outputs, targets):
         """Returns losses [B] of outputs [B, N], and priorities [B], errors of means."""

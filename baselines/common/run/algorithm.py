@@ -8,8 +8,6 @@ from collections.abc import Callable
 from inspect import Parameter
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
-from gymnasium import spaces
-
 from baselines import logger
 from baselines.common.arguments.arguments import gather
 from baselines.common.arguments.declaration import Argument, describe_arguments
@@ -18,8 +16,9 @@ from baselines.common.arguments.parts import Builder
 from baselines.common.arguments.types import NETWORK, SHARED_ARGUMENTS
 from baselines.common.backend.precision import choose_precision, computing_in
 from baselines.common.base.errors import UserTypeError
-from baselines.common.envs.nests import MixedActions, network_for
+from baselines.common.envs.nests import network_for
 from baselines.common.envs.registry import find_env_type
+from baselines.common.networks.distributions import DISTRIBUTIONS
 from baselines.common.run.run import Run
 from baselines.common.run.settings import RUN_ARGUMENTS
 from baselines.common.saving.checkpoints import find_run_folder
@@ -29,13 +28,6 @@ from baselines.common.saving.config import (
     read_config,
 )
 
-ACTIONS = (
-    spaces.Discrete,
-    spaces.MultiDiscrete,
-    spaces.MultiBinary,
-    spaces.Box,
-    MixedActions,
-)
 P = ParamSpec("P")
 Model = TypeVar("Model", covariant=True)
 
@@ -63,7 +55,7 @@ class Learn(Protocol[P, Model]):
 
 
 def algorithm(
-    actions=ACTIONS, mpi=True, preset_of=None
+    actions=tuple(DISTRIBUTIONS), mpi=True, preset_of=None
 ) -> Callable[[Callable[Concatenate[Any, P], Model]], Learn[P, Model]]:
     """Returns a decorator that makes a function the ``learn()`` of an algorithm.
 
