@@ -11,7 +11,6 @@ from gymnasium import spaces
 from keras import ops
 from typing_extensions import Unpack
 
-from baselines import logger
 from baselines.common.arguments import types as arg
 from baselines.common.arguments.schedules import check_lrschedule, make_schedule
 from baselines.common.base import mpi
@@ -181,13 +180,11 @@ def learn(
     collector = Collector(env, memory, explore)
     parts = dict(average=average, memory=memory, collector=collector)
     with run.start(nsteps, model, optimizer=optimizer, **parts):
-        if replay_ratio and 0 < run.num_updates * run.batch_size < replay_start:
-            logger.warn(f"nothing will be replayed before replay_start, {replay_start}")
         for nupdates, num_timesteps in run.updates():
             for _ in range(nsteps):
                 collector.step_async()
                 run.add_episodes(collector.step_wait())
-            rate = np.float32(lr(run.previous_timesteps / total_timesteps))
+            rate = np.float32(lr(run.progress))
             metrics = update(rate, memory.newest(nsteps, model.value))
             if num_timesteps >= replay_start:
                 # All ranks have to make the same number of updates.

@@ -198,7 +198,7 @@ def learn(
                 shape = (1, count * batch_size) if large_batch else (count, batch_size)
                 noise = model.noise(shape[0], 3)
                 batches = memory.sample(*shape)._replace(noise=noise)
-                rate = np.float32(lr(run.previous_timesteps / total_timesteps))
+                rate = np.float32(lr(run.progress))
                 metrics = update(rate, batches)
                 memory.update_priorities(batches.indices, metrics.pop("priorities"))
                 collector.last_metrics = metrics

@@ -138,7 +138,7 @@ def learn(
             if count := gradient_steps * collector.training_due(run, train_freq):
                 noise = pi.noise(model.rng, count, 2, batch_size)
                 batches = memory.sample(count, batch_size)._replace(noise=noise)
-                rate = np.float32(lr(run.previous_timesteps / total_timesteps))
+                rate = np.float32(lr(run.progress))
                 metrics = update(rate, batches)
                 memory.update_priorities(batches.indices, metrics.pop("priorities"))
                 collector.last_metrics = metrics

@@ -144,7 +144,7 @@ def learn(
                     lambda x: x.reshape(count, policy_delay, *x.shape[1:]),
                     batches._replace(noise=drawn),
                 )
-                rate = np.float32(lr(run.previous_timesteps / total_timesteps))
+                rate = np.float32(lr(run.progress))
                 metrics = update(rate, batches)
                 priorities = [
                     metrics.pop(f"priorities_{i}") for i in range(policy_delay)
