@@ -329,15 +329,6 @@ def test_environments_can_be_asked_and_changed(make_venv):
         assert venv.get_attr("t") == [7, 2, 7]  # It goes on.
 
 
-def test_arrays_that_a_vector_env_reuses_are_refused():
-    env_fns = counters(*[dict(truncate_after=2)] * 2, reuse_buffer=True)
-    with vector_env(env_fns) as venv:
-        venv.reset()
-        with pytest.raises(UserValueError):
-            for _ in range(4):
-                venv.step([0, 0])
-
-
 class Forking(CounterEnv):
     """Has a process of its own, which holds the worker's files open."""
 

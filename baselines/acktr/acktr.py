@@ -10,7 +10,6 @@ import numpy as np
 from keras import ops
 from typing_extensions import Unpack
 
-from baselines import logger
 from baselines.a2c.a2c import a2c_loss
 from baselines.common.arguments import types as arg
 from baselines.common.arguments.schedules import check_lrschedule, make_schedule
@@ -18,7 +17,7 @@ from baselines.common.data.returns import explained_variance, n_step
 from baselines.common.data.runners import Runner, flatten
 from baselines.common.networks.policies import Policy
 from baselines.common.run.algorithm import algorithm
-from baselines.common.updates.kfac import COLD_UPDATES, KFAC
+from baselines.common.updates.kfac import KFAC
 
 # Between time steps that the Fisher factors are computed from, to save time; OpenAI
 # Baselines uses all of them.
@@ -107,12 +106,6 @@ def learn(
     update = optimizer.make_update(loss, fisher)
     runner = Runner(env, policy, nsteps)
     with run.start(nsteps, policy, optimizer=optimizer, runner=runner):
-        if 0 < run.num_updates <= COLD_UPDATES:
-            logger.warn(
-                f"no step will use the Fisher matrix: total_timesteps (num_timesteps) "
-                f"is {run.num_updates} updates, and the first {COLD_UPDATES} gather "
-                "its statistics"
-            )
         for nupdates, num_timesteps in run.updates():
             rollout = runner.run()
             run.add_episodes(rollout.episodes)

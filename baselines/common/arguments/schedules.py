@@ -1,6 +1,5 @@
 """Schedules: numbers that change with the fraction of training done, 0 to 1."""
 
-import inspect
 import math
 from collections.abc import Callable
 
@@ -57,7 +56,6 @@ def make_schedule(
         UserValueError: if it is none of these.
     """
     if callable(value):
-        check_parameters(value, name)
         return lambda progress: check_result(value(progress), progress, name)
     schedule, colon, start = str(value).rpartition(":")
     if not colon:
@@ -78,19 +76,6 @@ def make_schedule(
         )
     factor = SCHEDULES[schedule]
     return lambda progress: start * factor(progress)
-
-
-def check_parameters(function, name) -> None:
-    """Raises UserValueError unless a function can be called with one argument."""
-    try:
-        inspect.signature(function).bind(0.0)
-    except TypeError:
-        raise UserValueError(
-            f"{name} has to be a function of one number, the fraction of training that "
-            f"is done, received {shown(function)}"
-        ) from None
-    except ValueError:  # Some functions that are written in C have no signature.
-        pass
 
 
 def check_result(result, progress, name) -> float:

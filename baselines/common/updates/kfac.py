@@ -10,7 +10,7 @@ import numpy as np
 from keras import ops
 
 from baselines.common import backend
-from baselines.common.base.errors import DivergedError, UserTypeError
+from baselines.common.base.errors import DivergedError
 from baselines.common.base.timing import timed
 from baselines.common.saving.states import VariableState
 from baselines.common.updates.kronecker_factors import decompose, find_blocks, observed
@@ -81,7 +81,7 @@ class KFAC:
                 actions drawn from it. It calls each layer once.
 
         ``update`` raises DivergedError if a metric, or A or G of the decomposition that
-        is due, is not finite, and UserTypeError if a layer is not called exactly once.
+        is due, is not finite.
         """
         weights = [weight for block in self.blocks for weight in block.weights]
         variables = [*self.model.variables, *self.state.variables]
@@ -97,7 +97,6 @@ class KFAC:
         def make(descend):
             def update(learning_rate, share, batch, noise):
                 calls, of_sums = observe(batch, noise)
-                self._check(calls)
                 (_, metrics), gradients = differentiate(batch)
                 for (block, x), gradient in zip(calls, of_sums):
                     block.observe(x, gradient, share)
@@ -119,17 +118,6 @@ class KFAC:
             return metrics
 
         return update
-
-    def _check(self, calls):
-        """Raises UserTypeError unless each layer was called exactly once."""
-        called = [block for block, _ in calls]
-        for block in self.blocks:
-            if called.count(block) != 1:
-                raise UserTypeError(
-                    f"the network calls its layer {block.layer.name} "
-                    f"{called.count(block)} times, and K-FAC is for layers that are "
-                    "called once"
-                )
 
     def _split(self, gradients):
         """Returns each block's gradient as a matrix."""

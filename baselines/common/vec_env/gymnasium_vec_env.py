@@ -1,7 +1,5 @@
 """A Gymnasium VectorEnv with the interface of a VecEnv."""
 
-import math
-
 import numpy as np
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import concatenate, create_empty_array, iterate
@@ -27,7 +25,7 @@ class GymnasiumVecEnv(VecEnv):
         UserTypeError: for another reset mode, in which the step after the end of an
             episode belongs to no episode.
         UserValueError: from ``reset`` and ``step_wait``, for numbers that are not
-            finite, and for environments that change an array that they returned.
+            finite.
         DivergedError: from ``step_async``, for an action that is NaN.
     """
 
@@ -48,7 +46,6 @@ class GymnasiumVecEnv(VecEnv):
         self.vector_env = vector_env
         self._seed = seed
         self._actions = None
-        self._unchanged_ends = 0  # from the first episode on
 
     def env_method(self, name, *args, indices=None, **kwargs):
         vector_env = self.vector_env.unwrapped
@@ -86,23 +83,11 @@ class GymnasiumVecEnv(VecEnv):
         infos = [{} for _ in range(self.num_envs)]
         for i in np.flatnonzero(dones):
             last_obs = flatten(self.observation_space, info["final_obs"][i])
-            self._check_last(last_obs, obs[i])
             infos[i] = info_of(info.get("final_info", {}), i) | {
                 "terminal_observation": last_obs,
                 "TimeLimit.truncated": bool(truncated[i] and not terminated[i]),
             }
         return obs, rewards.astype(np.float32), dones, infos
-
-    def _check_last(self, last_obs, first_obs):
-        if not np.array_equal(last_obs, first_obs):
-            self._unchanged_ends = -math.inf
-        self._unchanged_ends += 1
-        if self._unchanged_ends == 3:
-            raise UserValueError(
-                "the last observations of three episodes equal the first of the next: "
-                "the environment changes an array that it has returned, which a "
-                "VectorEnv does not copy; return copies, or use make_vec_env"
-            )
 
     def get_images(self):
         images = self.vector_env.render()
