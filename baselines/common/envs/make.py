@@ -30,7 +30,6 @@ from baselines.common.envs.registry import (
     check_env_type,
     find_env_type,
     find_spec,
-    quiet_emulator,
     quiet_mujoco,
 )
 from baselines.common.saving.video import TerminalFrame
@@ -130,8 +129,6 @@ def make_base_env(spec, env_type, gamestate, env_kwargs) -> gym.Env:
         from baselines.common.envs.retro_wrappers import make_retro
 
         return make_retro(spec, gamestate, **env_kwargs)
-    if not str(spec.entry_point).startswith("gymnasium."):
-        quiet_emulator()  # which the user's own environment may use
     with quiet_mujoco() if env_type == "mujoco" else contextlib.nullcontext():
         return gym.make(spec, disable_env_checker=True, **env_kwargs)
 

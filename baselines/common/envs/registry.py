@@ -34,9 +34,10 @@ def find_spec(env_id) -> EnvSpec:
     if isinstance(env_id, EnvSpec):
         return env_id
     module, colon, name = env_id.rpartition(":")
-    quiet_emulator()
     if colon:
         import_module(module)
+    if name not in gym.registry:
+        quiet_emulator()
     if name in gym.registry or (register_robotics() and name in gym.registry):
         return gym.spec(name)
     games = list_retro_games()
