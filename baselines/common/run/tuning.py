@@ -226,7 +226,8 @@ class Runs:
         new = self.read_scores()[len(self.scores) :]
         for step, score in new:
             self.scores.append(score)
-            self.trial.report(score, step)
+            # The last one may come just short of a multiple of the interval.
+            self.trial.report(score, max(step, len(self.scores)))
         return bool(new)
 
     def start(self, stopped) -> None:
