@@ -130,6 +130,16 @@ def test_paused_trials_are_promoted_and_nothing_is_trained_twice(
     assert study.best_value == 16
 
 
+def test_only_the_highest_rung_that_was_reached_counts():
+    study = optuna.create_study(direction="maximize")
+    for values in {1: 1.0, 3: 9.0}, {1: 5.0, 3: 2.0}, {1: 6.0}, {1: 4.0}:
+        trial = optuna.trial.create_trial(value=0.0, intermediate_values=values)
+        study.add_trial(trial)
+    halving = SuccessiveHalving(3)
+    pruned = [halving.prune(study, trial) for trial in study.trials]
+    assert pruned == [False, True, False, True]
+
+
 def test_a_folder_is_of_one_search(tmp_path, monkeypatch):
     monkeypatch.setattr("baselines.common.run.tuning.Runs", Curves)
 

@@ -76,9 +76,10 @@ def read_range(name, text):
 class SuccessiveHalving(optuna.pruners.BasePruner):
     """Asynchronous successive halving (Li et al. 2020, algorithm 2).
 
-    A trial passes steps 1, eta, eta^2 and so on while its first evaluation from there
-    on is among the best 1 / eta of all that were made. Optuna's own gives another
-    answer when it is asked again, so that it cannot promote a trial later.
+    Steps 1, eta, eta^2 and so on are rungs. A trial passes the highest that it has
+    reached while its first evaluation from there on is among the best 1 / eta of all
+    that were made. Optuna's own gives another answer when it is asked again, so that it
+    cannot promote a trial later.
     """
 
     def __init__(self, eta=3):
@@ -86,15 +87,13 @@ class SuccessiveHalving(optuna.pruners.BasePruner):
 
     def prune(self, study, trial):
         rung = 1
-        while rung <= (trial.last_step or 0):
-            own = score_at(trial, rung)
-            scores = [score_at(x, rung) for x in study.get_trials(deepcopy=False)]
-            scores = [score for score in scores if score is not None]
-            better = sum(score > own for score in scores)
-            if better >= max(len(scores) // self.eta, 1):
-                return True
+        while rung * self.eta <= (trial.last_step or 0):
             rung *= self.eta
-        return False
+        own = score_at(trial, rung)
+        scores = [score_at(x, rung) for x in study.get_trials(deepcopy=False)]
+        scores = [score for score in scores if None not in (score, own)]
+        better = sum(score > own for score in scores)
+        return better >= max(len(scores) // self.eta, 1)
 
 
 def score_at(trial, step):
