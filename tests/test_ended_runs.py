@@ -103,7 +103,7 @@ def test_a_killed_worker_ends_the_run_with_one_line(capfd):
     with pytest.raises(SystemExit, match="2"):
         train(*words)
     (line,) = capfd.readouterr().err.splitlines()
-    assert "environment 0 died with exit status -9" in line
+    assert "died with exit status -9" in line
     steps, command = last_sentence("WorkerDied")
     assert steps == 30 and "--resume=" in command
 

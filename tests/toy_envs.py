@@ -351,6 +351,12 @@ class Reach(gym.Env):
         return self.observe(), -float(distance), False, self.t == 20, {}
 
 
+def seeded_reach(actions, seed) -> Reach:
+    env = Reach(actions)
+    env.reset(seed=seed)
+    return env
+
+
 class Masked(gym.Env):
     """Raises for an invalid action; about half of all are, others in each step.
 
