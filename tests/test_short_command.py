@@ -16,6 +16,7 @@ import pytest
         ("baselines run --alg=acer --repl", "--replay_ratio --replay_start"),
         ("baselines run --alg=deepq --double", "--double_q"),
         ("baselines run --alg tr", "trpo trpo_mpi"),
+        ("baselines run --on_worker_failure ra", "raise"),
         ("baselines run --env=CartPole", "--env=CartPole-v0 --env=CartPole-v1"),
         ("baselines tune --pruner M", "Median"),
         ("baselines play log --det", "--deterministic"),

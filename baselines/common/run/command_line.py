@@ -210,12 +210,14 @@ def complete(words) -> None:
     """Tells a shell what may follow these words of a command line."""
     parser = argparse.ArgumentParser(add_help=False)
     names = {**RUN_ARGUMENTS, **BASIC, **arg.SHARED_ARGUMENTS}
+    choices = {name: argument.choices for name, argument in names.items()}
     if words.get("alg", True) is not True:
         names |= dict.fromkeys(completion.names_of_learn(find_algorithm(words["alg"])))
     for name in names.keys() - NOT_FLAGS - {NUM_TIMESTEPS_OF_LEARN}:
         parser.add_argument(f"--{name}")
     quiet_emulator()  # It also registers its games.
-    completion.answer(parser, alg=list_algorithms(), env=[*gym.registry])
+    choices |= dict(alg=list_algorithms(), env=[*gym.registry])
+    completion.answer(parser, **choices)
 
 
 def print_help(words) -> None:
