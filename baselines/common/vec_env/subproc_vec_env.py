@@ -1,11 +1,11 @@
 """Environments in worker processes, several in each."""
 
 import math
+import mmap
 import os
 import tempfile
 import time
 from collections.abc import Callable, Iterable
-from multiprocessing.connection import wait
 
 import cloudpickle
 import numpy as np
@@ -26,7 +26,11 @@ from baselines.common.vec_env.vec_env import (
     check_equal_spaces,
     list_indices,
 )
-from baselines.common.vec_env.worker_process import EXIT_SECONDS, WorkerProcess
+from baselines.common.vec_env.worker_process import (
+    EXIT_SECONDS,
+    STEP_SHARED,
+    WorkerProcess,
+)
 
 INTERRUPTED_EXIT_SECONDS = 0.5  # for workers to end by themselves, after Ctrl-C
 WORKER_TIMEOUT = 600.0  # seconds
@@ -39,10 +43,9 @@ MAX_STARTS = 4  # of a worker's program between two of its steps
 class SubprocVecEnv(VecEnv):
     """Runs environments in parallel, about one worker process for each core.
 
-    Each worker steps its environments in series and writes observations
-    straight into memory that it shares with this process; only actions,
-    rewards and flags travel through pipes. Results do not depend on the number
-    of workers.
+    Each worker steps its environments in series. Actions and observations are in
+    memory that it shares with this process; rewards, flags and infos travel through a
+    pipe. Results do not depend on the number of workers.
 
     A worker is a separate program (see ``worker.py``), not a copy of the
     caller's: the caller's script is not imported again and needs no
@@ -87,7 +90,7 @@ class SubprocVecEnv(VecEnv):
         self.on_worker_failure = on_worker_failure
         self.worker_timeout = math.inf if worker_timeout is None else worker_timeout
         self._memory = tempfile.TemporaryFile(dir=MEMORY_FOLDER)
-        self._workers = []
+        self._workers, self._layout = [], []
         self.closed = self._stepping = False
         try:
             for part in split_evenly(len(env_fns), min(num_workers, len(env_fns))):
@@ -101,21 +104,30 @@ class SubprocVecEnv(VecEnv):
             check_equal_spaces(spaces)
             self.resumable = all(resumable)
             super().__init__(len(env_fns), *spaces[0])
-            self._share_observations()
+            self._share_arrays()
         except BaseException:
             self.close()
             raise
 
-    def _share_observations(self):
-        shape = self.num_envs, *self.observation_space.shape
-        self._last_obs = np.zeros(shape, self.observation_space.dtype)
-        allocate(self._memory, self._last_obs.nbytes or 1)
-        self._obs = np.memmap(self._memory, self._last_obs.dtype, "r+", shape=shape)
+    def _share_arrays(self):
+        spaces = self.observation_space, self.action_space
+        arrays = [np.zeros((self.num_envs, *x.shape), x.dtype) for x in spaces]
+        size = 0
+        for array in arrays:
+            self._layout.append((array.shape, array.dtype, size))
+            size += -(-array.nbytes // 64) * 64  # each aligned for any type
+        allocate(self._memory, size or 1)
+        memory = mmap.mmap(self._memory.fileno(), 0)
+        self._obs, self._actions = (
+            np.ndarray(shape, dtype, memory, offset)
+            for shape, dtype, offset in self._layout
+        )
+        self._last_obs = arrays[0]
         self._send({worker: self._share_request(worker) for worker in self._workers})
         self._receive()
 
     def _share_request(self, worker):
-        return "share", worker.part.start, self._obs.shape, self._obs.dtype
+        return "share", worker.part.start, self._layout
 
     @property
     def worker_pids(self) -> list:
@@ -130,7 +142,11 @@ class SubprocVecEnv(VecEnv):
     def step_async(self, actions):
         self._finish_step()
         actions = check_actions(actions, self.num_envs)
-        self._send({w: ("step", actions[w.part]) for w in self._workers})
+        if (actions.shape, actions.dtype) == (self._actions.shape, self._actions.dtype):
+            self._actions[:] = actions
+            self._send(dict.fromkeys(self._workers, STEP_SHARED))
+        else:
+            self._send({w: ("step", actions[w.part]) for w in self._workers})
         self._stepping = True
 
     def step_wait(self):
@@ -207,53 +223,55 @@ class SubprocVecEnv(VecEnv):
             replace: whether a worker that died may be replaced by one that is sent the
                 same request.
         """
-        answers, waiting = dict.fromkeys(self._workers), dict(self._requests)
+        answers, waited = [], 0.0
         try:
-            while waiting:
-                for worker in self._wait(waiting):
+            for worker, request in self._requests.items():
+                waited = self._wait(worker, waited)
+                while True:
                     try:
-                        answers[worker] = worker.receive()
-                        del waiting[worker]
+                        answers.append(worker.receive())
+                        break
                     except WorkerDied as error:
                         if not replace or self.on_worker_failure == "raise":
                             raise
                         self._replace(worker, error)
-                        worker.send(*waiting[worker])
+                        worker.send(*request)
+                        self._wait(worker)
         except BaseException as error:
             # Answers left in the pipes would be mistaken for those of later calls.
             in_order = isinstance(error, Exception)
             self.close(EXIT_SECONDS if in_order else INTERRUPTED_EXIT_SECONDS)
             raise
-        return list(answers.values())
+        return answers
 
-    def _wait(self, workers) -> list:
-        """Returns the workers that have an answer, or have ended without one.
+    def _wait(self, worker, waited=0.0) -> float:
+        """Waits until a worker has an answer, or has ended without one.
+
+        Args:
+            waited: seconds for which this request has been waited for, in whole slices:
+                this process may itself have been stopped for a while.
+
+        Returns:
+            the same, with those of this wait.
 
         Raises:
             KeyboardInterrupt, SystemExit: if a signal is to end the run meanwhile, and
-                the workers do not answer.
+                the worker does not answer.
         """
-        pipes = {worker.pipe: worker for worker in workers}
-        # By counting slices, as this process may itself have been stopped for a while.
-        waited = -SLICE_SECONDS
-        while waited < self.worker_timeout:
-            if ready := wait(pipes, SLICE_SECONDS):
-                self._longest_wait = max(self._longest_wait, waited + SLICE_SECONDS)
-                return [pipes[pipe] for pipe in ready]
-            dead = [x for x in workers if x.process.poll() is not None]
-            for worker in dead:
-                worker.pipe.close()  # A process of its environments may hold it open.
-            if dead:
-                return dead
+        while not worker.wait(SLICE_SECONDS):
+            if worker.process.poll() is not None:
+                worker.close()  # A process of its environments may hold its pipe open.
+                return waited
             waited += SLICE_SECONDS
+            if waited >= self.worker_timeout:
+                worker.end_hung(self.worker_timeout)
+                return waited
             # Slow environments are given as long as they have taken before.
             if (number := stop_number()) and waited >= self._longest_wait:
-                names = " and ".join(map(str, workers))
-                self.warn(f"{names} did not respond: the run ends without them")
+                self.warn(f"{worker} did not respond: the run ends without it")
                 stop(number)
-        for worker in workers:
-            worker.end_hung(self.worker_timeout)
-        return list(workers)
+        self._longest_wait = max(self._longest_wait, waited)
+        return waited
 
     def _replace(self, worker, error):
         """Restarts the program of a worker that died with ``error``."""
@@ -275,7 +293,7 @@ class SubprocVecEnv(VecEnv):
         raise WorkerDied(f"{error}, as did those before it")
 
     def _answer(self, worker):
-        self._wait([worker])
+        self._wait(worker)
         return worker.receive()
 
     def close(self, seconds=EXIT_SECONDS):
@@ -289,7 +307,7 @@ class SubprocVecEnv(VecEnv):
         self.closed = True
         self._stepping = False
         for worker in self._workers:
-            worker.pipe.close()
+            worker.close()
         deadline = time.monotonic() + seconds
         for worker in self._workers:
             worker.end(deadline)
@@ -314,7 +332,7 @@ def allocate(file, size) -> None:
             zeros = zeros[os.write(file.fileno(), zeros) :]
     except OSError as error:
         raise UserFileError(
-            f"{MEMORY_FOLDER} has no {size:,} bytes for observations: "
+            f"{MEMORY_FOLDER} has no {size:,} bytes for observations and actions: "
             f"{error.strerror}; in a container, make it larger (docker run "
             "--shm-size=1g)"
         ) from None

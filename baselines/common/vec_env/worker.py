@@ -1,9 +1,10 @@
 """The program that a SubprocVecEnv starts: it runs some of the environments.
 
-``python worker.py PIPE MEMORY``, where both arguments are file descriptors
+``python worker.py PIPE BELL MEMORY``, where the arguments are file descriptors
 inherited from the parent. A request is the name of a method of ``Worker`` and its
-arguments. It is answered by (True, result) or, if an environment raised, by
-(False, (its index, the exception if it is a UserError, traceback)).
+arguments; the bell asks for ``step_shared``. It is answered by (True, result) or, if an
+environment raised, by (False, (its index, the exception if it is a UserError,
+traceback)).
 
 The program ends when the pipe closes, in whatever way the parent ended.
 """
@@ -21,6 +22,7 @@ import ctypes
 import mmap
 import os
 import pickle
+import select
 import signal
 import traceback
 from multiprocessing.connection import Connection
@@ -48,11 +50,20 @@ class Worker(SerialEnvs):
             sys.modules["cv2"].setNumThreads(1)
         return made
 
-    def share(self, first, shape, dtype):
-        """Maps the observations [N, ...] of all; ours begin at row ``first``."""
-        obs = np.ndarray(shape, dtype, mmap.mmap(self.memory_fd, 0))
+    def share(self, first, layout):
+        """Maps the observations and actions of all; ours begin at row ``first``."""
+        memory = mmap.mmap(self.memory_fd, 0)
+        part = slice(first, first + len(self.envs))
+        obs, self.actions = (
+            np.ndarray(shape, dtype, memory, offset)[part]
+            for shape, dtype, offset in layout
+        )
         self.first = first
-        super().share(obs[first : first + len(self.envs)])
+        super().share(obs)
+
+    def step_shared(self):
+        """Steps with the shared actions."""
+        return self.step(self.actions.copy())
 
     def for_each(self, fn, numbers):
         try:
@@ -75,11 +86,18 @@ class Worker(SerialEnvs):
             return pickle.dumps((False, failure))
 
 
-def serve(pipe, worker):
+def serve(pipe, bell, worker):
     """Answers requests until the parent closes the pipe."""
+    poll = select.poll()
+    poll.register(pipe, select.POLLIN)
+    poll.register(bell, select.POLLIN)
     try:
         while True:
-            request, *arguments = pipe.recv()
+            if any(fd == bell for fd, _ in poll.poll()):
+                os.read(bell, 8)
+                request, arguments = "step_shared", ()
+            else:
+                request, *arguments = pickle.loads(pipe.recv_bytes())
             pipe.send_bytes(worker.answer(request, arguments))
     except (EOFError, BrokenPipeError, ConnectionResetError):
         worker.close()
@@ -97,4 +115,5 @@ if __name__ == "__main__":
     # has to wake the others. (Linux only; a container may forbid it.)
     with contextlib.suppress(AttributeError, OSError):
         os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
-    serve(Connection(int(sys.argv[1])), Worker(memory_fd=int(sys.argv[2])))
+    pipe_fd, bell_fd, memory_fd = map(int, sys.argv[1:])
+    serve(Connection(pipe_fd), bell_fd, Worker(memory_fd))

@@ -4,6 +4,7 @@ import contextlib
 import math
 import os
 import pickle
+import select
 import socket
 import struct
 import subprocess
@@ -17,6 +18,8 @@ from baselines.common.base.errors import RaisedInWorker, WorkerDied
 PROGRAM = os.path.join(os.path.dirname(__file__), "worker.py")
 EXIT_SECONDS = 5.0  # for workers to end by themselves
 MAX_TIMEOUT = 1e9  # seconds that a socket accepts
+STEP_SHARED = ("step_shared",)  # the request that a worker's bell stands for
+RING = (1).to_bytes(8, sys.byteorder)  # what an eventfd takes
 
 
 class WorkerProcess:
@@ -53,7 +56,8 @@ class WorkerProcess:
             limit = struct.pack("ll", math.ceil(self.timeout), 0)
             for option in (socket.SO_SNDTIMEO, socket.SO_RCVTIMEO):
                 ours.setsockopt(socket.SOL_SOCKET, option, limit)
-        fds = theirs.fileno(), self.memory.fileno()
+        heard, rung = make_bell()
+        fds = theirs.fileno(), heard, self.memory.fileno()
         # By its path: python -m would put the current folder first in sys.path.
         command = [sys.executable, PROGRAM, *map(str, fds)]
         search_path = os.pathsep.join(path or os.getcwd() for path in sys.path)
@@ -63,7 +67,13 @@ class WorkerProcess:
             command, stdin=subprocess.DEVNULL, pass_fds=fds, env=env
         )
         theirs.close()
+        os.close(heard)
+        self._bell = open(rung, "wb", buffering=0)
         self.pipe = Connection(ours.detach())
+        # Connection.poll() makes one at each call, which takes as long as a step of a
+        # fast environment.
+        self._poll = select.poll()
+        self._poll.register(self.pipe, select.POLLIN)
         self.send("make", self.env_fns)
 
     def send(self, *request):
@@ -71,9 +81,16 @@ class WorkerProcess:
         # If the worker died, receive() says so, with its exit status.
         try:
             with contextlib.suppress(ConnectionError):
-                self.pipe.send(request)
+                if request == STEP_SHARED:
+                    self._bell.write(RING)
+                else:
+                    self.pipe.send_bytes(pickle.dumps(request))
         except BlockingIOError:
             self.end_hung(self.timeout)
+
+    def wait(self, seconds) -> bool:
+        """Whether ``receive`` will not block, after at most so many seconds."""
+        return bool(self._poll.poll(1000 * seconds))
 
     def receive(self):
         """Returns the answer to the oldest request without one.
@@ -121,6 +138,11 @@ class WorkerProcess:
         self.hung_for = seconds
         self.process.kill()
 
+    def close(self):
+        """Closes the pipe, so that the program ends by itself."""
+        self.pipe.close()
+        self._bell.close()
+
     def end(self, deadline):
         """Waits until ``deadline`` for the process to end by itself, then kills it."""
         try:
@@ -128,3 +150,16 @@ class WorkerProcess:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
+
+
+def make_bell() -> tuple:
+    """Returns file descriptors of a bell: where it is heard, and where it is rung.
+
+    Linux expects the writer of a pipe or a socket to sleep next, and gives its core to
+    the reader: several workers that are sent requests would first share one core. Who
+    writes to an eventfd keeps the core.
+    """
+    if hasattr(os, "eventfd"):  # Linux only.
+        bell = os.eventfd(0)
+        return bell, os.dup(bell)
+    return os.pipe()
