@@ -4,6 +4,7 @@ Networks and losses are written in ``keras`` and ``keras.ops``. For what Keras d
 not cover (compiling, gradients, copies to the device) there is one file for each
 framework, all with these functions:
 
+    HALVES                              into how many parts networks divide batches
     compile(fn, variables)              fn as one call of the framework
     scan(fn, variables)                 fn on one slice after another, in one call
     sequence_of_states(fn, state, xs)   the states of a recurrent layer

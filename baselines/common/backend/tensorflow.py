@@ -1,19 +1,21 @@
 """TensorFlow under Keras."""
 
-import math
+import contextlib
 import os
 
 import keras
 import tensorflow as tf
 
 from baselines.common.base import mpi
-from baselines.common.base.machine import container_cores
-
-if mpi.local_size > 1 or container_cores() < math.inf:
-    # By default, there are as many threads as the machine has cores.
-    tf.config.threading.set_intra_op_parallelism_threads(mpi.available_cores())
 
 gpus = tf.config.list_physical_devices("GPU")
+# On a CPU, networks compute the halves of a batch of images side by side, with half of
+# the cores each: small operations lose time if all cores share each of them.
+cores = mpi.available_cores()
+HALVES = 1 if gpus or cores == 1 else 2
+with contextlib.suppress(RuntimeError):  # if the program has used TensorFlow already
+    tf.config.threading.set_intra_op_parallelism_threads(-(-cores // HALVES))
+    tf.config.threading.set_inter_op_parallelism_threads(cores)
 # XLA fuses kernels that a GPU would launch one by one; on a CPU it is twice as slow as
 # TensorFlow's own kernels.
 USE_XLA = bool(gpus)
@@ -32,7 +34,7 @@ if gpus and mpi.local_size > 1:
     tf.config.set_visible_devices(gpus[mpi.local_rank % len(gpus)], "GPU")
 
 
-def compile(fn, variables):
+def compile(fn, variables, side_by_side=False):
     """Returns ``fn`` as one compiled call; it is recompiled for new array shapes.
 
     Args:
@@ -40,6 +42,8 @@ def compile(fn, variables):
             argument that it returns unchanged may share memory with the result.
             Gradients do not flow through the compiled call.
         variables: not needed here; TensorFlow finds them itself.
+        side_by_side: whether operations that do not need each other run at the same
+            time, which takes longer to start.
     """
     # Keyed by the arguments' shapes: tf.function takes longer to find the right one
     # than a small network takes to act.
@@ -49,7 +53,7 @@ def compile(fn, variables):
         arrays = [x for x in tf.nest.flatten(args) if x is not None]
         key = describe(args)
         if key not in functions:
-            functions[key] = trace(fn, args, arrays)
+            functions[key] = trace(fn, args, arrays, side_by_side)
         return functions[key](*arrays)
 
     return call
@@ -64,11 +68,21 @@ def describe(x):
     return getattr(x, "shape", None), getattr(x, "dtype", type(x))
 
 
-def trace(fn, args, arrays):
+def trace(fn, args, arrays, side_by_side):
     """Returns ``fn``, compiled for arguments like these, as a function of arrays."""
 
     def of_tensors(*tensors):
         return fn(*fill(args, iter(tensors)))
+
+    if side_by_side and HALVES > 1:
+        # The operation below runs those of its function in one thread; but not those of
+        # functions that the function calls.
+        called = tf.function(
+            of_tensors, autograph=False, experimental_attributes={"_noinline": True}
+        )
+
+        def of_tensors(*tensors):
+            return called(*tensors)
 
     signature = map(tf.TensorSpec.from_tensor, map(tf.convert_to_tensor, arrays))
     # Losses hold no Python conditions on tensors, for which AutoGraph would translate

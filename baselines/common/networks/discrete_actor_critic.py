@@ -7,7 +7,6 @@ from gymnasium import spaces
 from keras import ops
 from numpy.typing import ArrayLike
 
-from baselines.common import backend
 from baselines.common.envs.spaces import check_observations
 from baselines.common.networks.distributions import Categorical
 from baselines.common.networks.layers import dense
@@ -43,7 +42,7 @@ class DiscreteActorCritic(Model):
         self.parts["pi"] = self.distribution.head()
         self.parts["q"] = dense(self.distribution.num_params, gain=1.0)
         self.make_variables(network, self)
-        self._act = backend.compile(self._sample, self.variables)
+        self._act = self.compile(self._sample)
 
     def __call__(self, obs: Any) -> tuple:
         """Returns logits of π and action values, both [..., A], as tensors.

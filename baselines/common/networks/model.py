@@ -145,13 +145,18 @@ class Model:
         Raises:
             UserValueError: if it returns anything else.
         """
-        features = self.parts[network](inputs, **modes)
+        features = call_in_halves(self.parts[network], inputs, **modes)
         if len(features.shape) != 2:
             raise UserValueError(
                 "the network has to return features [B, F], a vector for each "
                 f"observation, returned {list(features.shape)}; flatten them"
             )
         return features
+
+    def compile(self, fn: Callable) -> Callable:
+        """Returns a function that acts, with this model's networks, as one call."""
+        images = len(self.observation_space.shape) == 3
+        return backend.compile(fn, self.variables, side_by_side=images)
 
     @property
     def named_variables(self) -> dict:
@@ -328,6 +333,22 @@ def build_network(network, recurrent=True):
             "support"
         )
     return built
+
+
+def call_in_halves(network, inputs, **modes):
+    """Returns what a network makes of a batch, of images in halves, see ``backend``.
+
+    A batch stays whole if the network has variables that are not trained, such as
+    statistics of the batch.
+    """
+    parts = backend.HALVES
+    size = None if isinstance(inputs, dict) else inputs.shape[0]
+    small = size is None or len(inputs.shape) != 4 or size < 2 * parts
+    if parts == 1 or small or network.non_trainable_variables:
+        return network(inputs, **modes)
+    ends = [size * i // parts for i in range(parts + 1)]
+    halves = [network(inputs[a:b], **modes) for a, b in zip(ends, ends[1:])]
+    return ops.concatenate(halves)
 
 
 def check_separate(network, other) -> None:

@@ -8,7 +8,6 @@ from gymnasium import spaces
 from keras import ops
 from numpy.typing import ArrayLike
 
-from baselines.common import backend
 from baselines.common.base.errors import UserTypeError, UserValueError
 from baselines.common.envs.spaces import check_observations
 from baselines.common.networks.distributions import make_distribution
@@ -95,10 +94,8 @@ class Policy(Model):
         self.num_features = outputs.features.shape[-1]
         if len(trunks) > 1:
             check_separate(*trunks)
-        self._act = backend.compile(self._step, self.variables)
-        self._value = backend.compile(
-            lambda *inputs: self._one_step(*inputs).values, self.variables
-        )
+        self._act = self.compile(self._step)
+        self._value = self.compile(lambda *inputs: self._one_step(*inputs).values)
 
     @property
     def policy_variables(self) -> list:

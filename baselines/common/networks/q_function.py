@@ -67,7 +67,7 @@ class QFunction(Model):
         self.epsilon = None
         self.make_variables(network, self._build)
         self.noise_sizes = [stream.noise_size for stream in self.streams]
-        self._act = backend.compile(self._mean, self.variables)
+        self._act = self.compile(self._mean)
 
     @property
     def description(self) -> dict:

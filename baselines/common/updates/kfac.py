@@ -78,7 +78,7 @@ class KFAC:
             loss: function of ``batch`` that returns (loss, metrics).
             log_likelihood: function of ``batch`` and ``noise`` that returns the
                 log-likelihood, summed over samples, of the model's outputs, such as the
-                actions drawn from it. It calls each layer once.
+                actions drawn from it. It calls each layer once with each sample.
 
         ``update`` raises DivergedError if a metric, or A or G of the decomposition that
         is due, is not finite.
@@ -98,11 +98,13 @@ class KFAC:
             def update(learning_rate, share, batch, noise):
                 calls, of_sums = observe(batch, noise)
                 (_, metrics), gradients = differentiate(batch)
-                for (block, x), gradient in zip(calls, of_sums):
-                    block.observe(x, gradient, share)
+                for block in self.blocks:
+                    # Two calls, if the network computes a batch in halves.
+                    found = [(x, g) for (b, x), g in zip(calls, of_sums) if b is block]
+                    block.observe(*map(ops.concatenate, zip(*found)), share)
                 return metrics | descend(learning_rate, gradients)
 
-            return backend.compile(update, variables)
+            return backend.compile(update, variables, side_by_side=True)
 
         cold, warm = make(self._descend), make(self._descend_naturally)
 

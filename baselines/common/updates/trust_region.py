@@ -50,7 +50,7 @@ def make_trust_region_update(policy, loss, max_kl, cg_iters, cg_damping):
 
     product = fisher_product(policy)
     gradient, loss_with, params_of = (
-        backend.compile(function, policy.variables)
+        backend.compile(function, policy.variables, side_by_side=True)
         for function in (
             gradient_of(loss, variables),
             loss_with,
@@ -103,7 +103,8 @@ def fisher_product(policy):
     def slope(vector, batch):
         return ops.sum(kl_gradient(batch) * vector), {}
 
-    return backend.compile(gradient_of(slope, variables), policy.variables)
+    product = gradient_of(slope, variables)
+    return backend.compile(product, policy.variables, side_by_side=True)
 
 
 def natural_step(multiply, descent, iterations, max_kl):

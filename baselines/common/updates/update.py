@@ -96,7 +96,7 @@ def make_update(
 
     def compiled_part(fn):
         # Ranks meet between the parts of an update; one rank compiles it as a whole.
-        return backend.compile(fn, everything) if several else fn
+        return backend.compile(fn, everything, True) if several else fn
 
     parts = [
         [compiled_part(fn) for fn in parts_of(step, everything, several)]
@@ -131,7 +131,7 @@ def make_update(
             return {k: x[: np.count_nonzero(made)] for k, x in metrics.items()}
 
     else:
-        call = backend.compile(update, everything)
+        call = backend.compile(update, everything, side_by_side=True)
     iterations = steps[0].optimizer.iterations
     return timed("updates")(lambda *inputs: check_finite(call(*inputs), iterations))
 
