@@ -161,13 +161,15 @@ def test_recurrent_networks_learn_a_fixed_sequence(learn, small, network):
 
 @pytest.mark.slow
 def test_cartpole_is_balanced_for_195_steps(alg, learn, small):
-    """After 30,000 agent steps at most, with its settings for classic control."""
+    """After so many agent steps at most, with its settings for classic control."""
     if spaces.Discrete not in learn.actions:
         pytest.skip("it does not take such actions")
     if small.get("reward") != learn.settings.get("reward"):
         pytest.skip("it learns from other rewards, in a test of its own")
     defaults = find_defaults(find_algorithm(alg), "classic_control")
     num_env = defaults.pop("num_env", 2)
+    # dqn's settings are for 100,000: six seeds took 11,000 to 52,000.
+    most = 60_000 if alg == "dqn" else 30_000
     mean = train_to(
         250,
         learn,
@@ -175,8 +177,8 @@ def test_cartpole_is_balanced_for_195_steps(alg, learn, small):
         episodes=10,
         network="mlp",
         # Schedules may be for more steps.
-        callback=lambda names, _: names["num_timesteps"] >= 30_000,
-        **dict(total_timesteps=30_000)
+        callback=lambda names, _: names["num_timesteps"] >= most,
+        **dict(total_timesteps=most)
         | those_of(learn, lr=5e-3, value_network="copy", train_freq=4)
         | defaults,
     )
