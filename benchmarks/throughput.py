@@ -10,6 +10,9 @@
 
     serial limit = 1 / (1 / env + 1 / act + 1 / train)
 
+``--cores`` measures instead what one run makes of all cores: the speed of its loop,
+divided by that of as many runs as there are cores, each on one, together.
+
 ``train`` is timed inside ``learn()`` while its environment replays stored steps.
 The parts are measured in turn, ``--repeats`` times, and the medians are reported.
 Other arguments are those of ``baselines.run``. Run it from a checkout's top folder.
@@ -23,6 +26,7 @@ import os
 import re
 import shlex
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -56,6 +60,10 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--env", default="PongNoFrameskip-v4", help="environment id")
     parser.add_argument(
         "--compare", default="", help=f"with one or several of {','.join(PEERS)}"
+    )
+    parser.add_argument("--cores", action="store_true", help="the use of all cores")
+    parser.add_argument(
+        "--loop", action="store_true", help="print the loop's speed only"
     )
     parser.add_argument("--json", help="JSON file for all figures")
     parser.add_argument("--seconds", type=float, default=10.0, help="per measurement")
@@ -286,7 +294,7 @@ def counted_uploads():
         return call
 
     def compiling(compiler):
-        return lambda fn, *how: counted(compiler(fn, *how))
+        return lambda fn, *how, **more: counted(compiler(fn, *how, **more))
 
     with (
         mock.patch.object(backend, "to_device", counted(backend.to_device)),
@@ -369,6 +377,34 @@ def ratio(ours, theirs) -> str:
     return f"{statistics.median(a / b for a, b in zip(ours, theirs)):.2f}"
 
 
+def loop_rates(argv, groups) -> list:
+    """Returns the speeds of loops at the same time, each on its group of cores."""
+    command = [sys.executable, "-m", "benchmarks.throughput", "--loop", *argv]
+    processes = [
+        subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            text=True,
+            preexec_fn=partial(os.sched_setaffinity, 0, group),
+        )
+        for group in groups
+    ]
+    outputs = [process.communicate()[0] for process in processes]
+    return [float(output.split()[-1]) for output in outputs]
+
+
+def compare_cores(argv, repeats) -> str:
+    """Returns a table of one run on all cores and of runs on one core each, in turn."""
+    cores = sorted(os.sched_getaffinity(0))
+    one, several = [], []
+    for _ in range(repeats):
+        one += loop_rates(argv, [cores])
+        several.append(sum(loop_rates(argv, [{core} for core in cores])))
+    rows = [f"one run on {len(cores)} cores  {steps(one)}"]
+    rows.append(f"one on each core    {steps(several)} together")
+    return "\n".join([*rows, f"ratio               {ratio(one, several)}"])
+
+
 def main(argv=None):
     """Measures what the command line asks for, and prints the figures."""
     argv = sys.argv[1:] if argv is None else list(argv)
@@ -377,6 +413,10 @@ def main(argv=None):
     names = [name.strip() for name in options.compare.split(",") if name]
     if unknown := set(names) - PEERS.keys():
         parser.error(f"--compare is one of {', '.join(PEERS)}, received {unknown}")
+    if options.cores:
+        argv.remove("--cores")
+        print(compare_cores(argv, options.repeats))
+        return
     with (
         tempfile.TemporaryDirectory() as folder,
         logger.scoped_configure(folder, ["log", "csv"]),
@@ -384,6 +424,9 @@ def main(argv=None):
     ):
         words = [f"--alg={options.alg}", f"--env={options.env}", *others]
         bench = stack.enter_context(contextlib.closing(Bench(words, options.seconds)))
+        if options.loop:
+            print(bench.loop_rate())
+            return
         peers = [
             stack.enter_context(contextlib.closing(PEERS[name](bench)))
             for name in names
