@@ -64,6 +64,34 @@ def test_size_of_networks(network, parameters):
     assert policy.parts["network"].count_params() == parameters
 
 
+@pytest.mark.parametrize("size", [5, 8])
+def test_halves_of_a_batch_make_the_features_of_the_whole(size, monkeypatch):
+    monkeypatch.setattr(backend, "HALVES", 2)
+    space = spaces.Box(0, 255, (84, 84, 4), np.uint8)
+    policy = Policy(space, spaces.Discrete(3), "cnn", seed=0)
+    obs = np.random.default_rng(0).integers(0, 255, (size, 84, 84, 4), np.uint8)
+    whole = policy.parts["network"](policy.inputs(obs))
+    features = policy.features(policy.inputs(obs))
+    np.testing.assert_allclose(features, whole, rtol=1e-4, atol=1e-6)
+
+
+def test_statistics_of_a_batch_are_of_the_whole(monkeypatch):
+    monkeypatch.setattr(backend, "HALVES", 2)
+
+    def network():
+        return keras.Sequential(
+            [keras.layers.Flatten(), keras.layers.BatchNormalization()]
+        )
+
+    space = spaces.Box(0, 255, (8, 8, 1), np.uint8)
+    policy = Policy(space, spaces.Discrete(3), network, seed=0)
+    obs = np.random.default_rng(0).integers(0, 255, (6, 8, 8, 1), np.uint8)
+    features = policy.features(policy.inputs(obs), training=True)
+    np.testing.assert_allclose(np.mean(features, axis=0), 0, atol=1e-5)
+    half = np.mean(features[:3], axis=0)  # 0 if each half had its own statistics
+    assert np.abs(half).max() > 0.1
+
+
 def test_weights_are_orthogonal_with_the_gains_of_openai_baselines():
     policy = Policy(FLAT, ACTIONS, "mlp")
     for layer, gain in [

@@ -649,3 +649,25 @@ def test_workers_are_small_and_import_no_framework():
     modules = {name.split(".")[0] for name in infos[0]["modules"]}
     assert "ale_py" in modules
     assert not modules & {"keras", "tensorflow", "torch", "jax"}
+
+
+class ItemSize(gym.Env):
+    """Its reward is the size in bytes of the action's number."""
+
+    observation_space = spaces.Box(-1, 1, (1,))
+    action_space = spaces.Box(-1, 1, (1,))
+
+    def reset(self, *, seed=None, options=None):
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        return np.zeros(1, np.float32), action.itemsize, False, False, {}
+
+
+@both_kinds
+def test_environments_get_actions_as_they_were_given(make_venv):
+    with contextlib.closing(make_venv([ItemSize] * 2)) as venv:
+        venv.reset()
+        for dtype, size in ((np.float32, 4), (np.float64, 8), (np.float32, 4)):
+            _, rewards, _, _ = venv.step(np.zeros((2, 1), dtype))
+            assert list(rewards) == [size, size]
