@@ -74,6 +74,17 @@ def test_throughput_is_measured(words, capsys):
         assert 1e-7 < figures["replay_memory"]["seconds_to_write_a_transition"] < 1e-2
 
 
+def test_use_of_all_cores_is_measured(capsys):
+    words = "--alg=a2c --env=CartPole-v1 --cores --seconds=0.2 --repeats=1"
+    throughput.main(words.split())
+    one, several, ratio = (
+        float(re.search(r"  +([\d,.]+)", line)[1].replace(",", ""))
+        for line in capsys.readouterr().out.splitlines()
+    )
+    assert one > 0 and several > 0
+    assert abs(ratio - one / several) <= 0.01
+
+
 @pytest.mark.parametrize(
     ("words", "stacks"),
     [
