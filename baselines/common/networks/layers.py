@@ -105,6 +105,22 @@ class BatchRenorm(layers.Layer):
         return ops.stop_gradient(scale), ops.stop_gradient(known * shift)
 
 
+def call_in_halves(network, inputs, **modes):
+    """Returns what a network makes of a batch, of images in halves, see ``backend``.
+
+    A batch stays whole if the network has variables that are not trained, such as
+    statistics of the batch.
+    """
+    parts = backend.HALVES
+    size = None if isinstance(inputs, dict) else inputs.shape[0]
+    small = size is None or len(inputs.shape) != 4 or size < 2 * parts
+    if parts == 1 or small or network.non_trainable_variables:
+        return network(inputs, **modes)
+    ends = [size * i // parts for i in range(parts + 1)]
+    halves = [network(inputs[a:b], **modes) for a, b in zip(ends, ends[1:])]
+    return ops.concatenate(halves)
+
+
 class Joined(layers.Layer):
     """Features of each image and of all vectors in a dict, concatenated.
 
@@ -125,7 +141,10 @@ class Joined(layers.Layer):
             self.image_networks[name] = self.make_image_network()
 
     def call(self, parts):
-        features = [layer(parts[name]) for name, layer in self.image_networks.items()]
+        features = [
+            call_in_halves(layer, parts[name])
+            for name, layer in self.image_networks.items()
+        ]
         vectors = [parts[x] for x in sorted(parts) if x not in self.image_networks]
         if vectors:
             features.append(self.vector_network(ops.concatenate(vectors, axis=-1)))
@@ -179,7 +198,7 @@ class Recurrent(layers.Layer):
         Returns:
             features [T, B, nlstm] and states [B, 2 nlstm] after the last step.
         """
-        x = self.trunk(reshape_first(obs, 2, (-1,)))
+        x = call_in_halves(self.trunk, reshape_first(obs, 2, (-1,)))
         # One product for all steps; only the recurrent one is computed step by step.
         x = self._norm(0, self.input_gates(x))
         x = ops.reshape(x, (masks.shape[0], -1, 4 * self.nlstm))

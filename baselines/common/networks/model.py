@@ -30,6 +30,7 @@ from baselines.common.envs.spaces import (
     has_large_numbers,
     is_image,
 )
+from baselines.common.networks.layers import call_in_halves
 from baselines.common.saving.models import load_model, save_model
 from baselines.common.saving.states import check_like
 
@@ -333,22 +334,6 @@ def build_network(network, recurrent=True):
             "support"
         )
     return built
-
-
-def call_in_halves(network, inputs, **modes):
-    """Returns what a network makes of a batch, of images in halves, see ``backend``.
-
-    A batch stays whole if the network has variables that are not trained, such as
-    statistics of the batch.
-    """
-    parts = backend.HALVES
-    size = None if isinstance(inputs, dict) else inputs.shape[0]
-    small = size is None or len(inputs.shape) != 4 or size < 2 * parts
-    if parts == 1 or small or network.non_trainable_variables:
-        return network(inputs, **modes)
-    ends = [size * i // parts for i in range(parts + 1)]
-    halves = [network(inputs[a:b], **modes) for a, b in zip(ends, ends[1:])]
-    return ops.concatenate(halves)
 
 
 def check_separate(network, other) -> None:
