@@ -101,7 +101,8 @@ class KFAC:
                 for block in self.blocks:
                     # Two calls, if the network computes a batch in halves.
                     found = [(x, g) for (b, x), g in zip(calls, of_sums) if b is block]
-                    block.observe(*map(ops.concatenate, zip(*found)), share)
+                    if found:
+                        block.observe(*map(ops.concatenate, zip(*found)), share)
                 return metrics | descend(learning_rate, gradients)
 
             return backend.compile(update, variables, side_by_side=True)
