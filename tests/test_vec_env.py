@@ -671,3 +671,12 @@ def test_environments_get_actions_as_they_were_given(make_venv):
         for dtype, size in ((np.float32, 4), (np.float64, 8), (np.float32, 4)):
             _, rewards, _, _ = venv.step(np.zeros((2, 1), dtype))
             assert list(rewards) == [size, size]
+
+
+def test_workers_are_woken_without_eventfds(monkeypatch):
+    monkeypatch.delattr(os, "eventfd", raising=False)
+    with contextlib.closing(two_workers([ItemSize] * 2)) as venv:
+        venv.reset()
+        _, rewards, _, _ = venv.step(np.zeros((2, 1), np.float32))
+        assert list(rewards) == [4, 4]
+    assert worker_processes() == []

@@ -111,7 +111,9 @@ class SubprocVecEnv(VecEnv):
 
     def _share_arrays(self):
         spaces = self.observation_space, self.action_space
-        arrays = [np.zeros((self.num_envs, *x.shape), x.dtype) for x in spaces]
+        # Some actions, such as texts, have no shape; they travel through the pipes.
+        shapes = [(self.num_envs, *(space.shape or ())) for space in spaces]
+        arrays = [np.zeros(shape, x.dtype) for shape, x in zip(shapes, spaces)]
         size = 0
         for array in arrays:
             self._layout.append((array.shape, array.dtype, size))
@@ -279,7 +281,7 @@ class SubprocVecEnv(VecEnv):
             self.warn(
                 f"{error}; another takes over, and their episodes count as truncated"
             )
-            worker.pipe.close()
+            worker.close()
             try:
                 worker.start()
                 self._answer(worker)

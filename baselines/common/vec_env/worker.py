@@ -94,7 +94,8 @@ def serve(pipe, bell, worker):
     try:
         while True:
             if any(fd == bell for fd, _ in poll.poll()):
-                os.read(bell, 8)
+                if not os.read(bell, 8):  # a pipe whose other end was closed
+                    raise EOFError
                 request, arguments = "step_shared", ()
             else:
                 request, *arguments = pickle.loads(pipe.recv_bytes())
