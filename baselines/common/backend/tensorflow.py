@@ -9,17 +9,14 @@ import tensorflow as tf
 from baselines.common.base import mpi
 
 gpus = tf.config.list_physical_devices("GPU")
-# On a CPU, networks compute the halves of a batch of images side by side, with half of
-# the cores each: small operations lose time if all cores share each of them.
-cores = mpi.available_cores()
-HALVES = 1 if gpus or cores == 1 else 2
-threads = tf.config.threading
-with contextlib.suppress(RuntimeError):  # if the program has used TensorFlow already
-    # Unless the user has set them.
-    if "TF_NUM_INTRAOP_THREADS" not in os.environ:
-        threads.set_intra_op_parallelism_threads(-(-cores // HALVES))
-    if "TF_NUM_INTEROP_THREADS" not in os.environ:
-        threads.set_inter_op_parallelism_threads(cores)
+# On a CPU, networks compute the halves of a batch of images side by side: small
+# operations lose time if all cores share each of them.
+HALVES = 1 if gpus or mpi.available_cores() == 1 else 2
+if "TF_NUM_INTRAOP_THREADS" not in os.environ:
+    with contextlib.suppress(RuntimeError):  # The program has used TensorFlow already.
+        tf.config.threading.set_intra_op_parallelism_threads(
+            -(-mpi.available_cores() // HALVES)
+        )
 # XLA fuses kernels that a GPU would launch one by one; on a CPU it is twice as slow as
 # TensorFlow's own kernels.
 USE_XLA = bool(gpus)

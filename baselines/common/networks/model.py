@@ -156,7 +156,8 @@ class Model:
 
     def compile(self, fn: Callable) -> Callable:
         """Returns a function that acts, with this model's networks, as one call."""
-        images = len(self.observation_space.shape) == 3
+        space = self.observation_space
+        images = len(space.shape) == 3 or getattr(space, "packed", False)
         return backend.compile(fn, self.variables, side_by_side=images)
 
     @property
