@@ -393,16 +393,23 @@ def loop_rates(argv, groups) -> list:
     return [float(output.split()[-1]) for output in outputs]
 
 
-def compare_cores(argv, repeats) -> str:
-    """Returns a table of one run on all cores and of runs on one core each, in turn."""
-    cores = sorted(os.sched_getaffinity(0))
+def compare_cores(argv, repeats) -> dict:
+    """Measures one run on all cores, and runs on one core each together, in turn."""
+    cores = sorted(os.sched_getaffinity(0))[: available_cores()]
     one, several = [], []
     for _ in range(repeats):
         one += loop_rates(argv, [cores])
         several.append(sum(loop_rates(argv, [{core} for core in cores])))
-    rows = [f"one run on {len(cores)} cores  {steps(one)}"]
-    rows.append(f"one on each core    {steps(several)} together")
-    return "\n".join([*rows, f"ratio               {ratio(one, several)}"])
+    print(f"one run on {len(cores)} cores  {steps(one)}")
+    print(f"one on each core    {steps(several)} together")
+    print(f"ratio               {ratio(one, several)}")
+    return {"one_run": one, "one_on_each_core": several}
+
+
+def write(path, figures) -> None:
+    """Writes figures as JSON, if there is a path."""
+    if path:
+        Path(path).write_text(json.dumps(figures, indent=2))
 
 
 def main(argv=None):
@@ -413,16 +420,23 @@ def main(argv=None):
     names = [name.strip() for name in options.compare.split(",") if name]
     if unknown := set(names) - PEERS.keys():
         parser.error(f"--compare is one of {', '.join(PEERS)}, received {unknown}")
+    about = {
+        "command": f"{parser.prog} {shlex.join(argv)}",
+        "cores": available_cores(),
+        "versions": versions(*PEER_PACKAGES),
+    }
+    words = [f"--alg={options.alg}", f"--env={options.env}", *others]
     if options.cores:
-        argv.remove("--cores")
-        print(compare_cores(argv, options.repeats))
+        if names:
+            parser.error("--compare has no effect with --cores")
+        words.append(f"--seconds={options.seconds}")
+        write(options.json, compare_cores(words, options.repeats) | about)
         return
     with (
         tempfile.TemporaryDirectory() as folder,
         logger.scoped_configure(folder, ["log", "csv"]),
         contextlib.ExitStack() as stack,
     ):
-        words = [f"--alg={options.alg}", f"--env={options.env}", *others]
         bench = stack.enter_context(contextlib.closing(Bench(words, options.seconds)))
         if options.loop:
             print(bench.loop_rate())
@@ -433,14 +447,7 @@ def main(argv=None):
         ]
         figures = measure(bench, options.repeats, peers)
     print(report(figures))
-    if options.json:
-        figures |= {
-            "command": f"{parser.prog} {shlex.join(argv)}",
-            "cores": available_cores(),
-            "versions": versions(*PEER_PACKAGES),
-            "settings": bench.learn_arguments,
-        }
-        Path(options.json).write_text(json.dumps(figures, indent=2))
+    write(options.json, figures | about | {"settings": bench.learn_arguments})
 
 
 if __name__ == "__main__":
