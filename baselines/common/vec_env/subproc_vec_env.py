@@ -6,6 +6,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Iterable
+from itertools import chain
 
 import cloudpickle
 import numpy as np
@@ -159,8 +160,8 @@ class SubprocVecEnv(VecEnv):
         for worker, (first_info, *_) in zip(self._workers, infos):
             if "worker_lost" not in first_info:
                 worker.starts = 0
-        infos = [info for part in infos for info in part]
-        return self._copy_obs(), np.concatenate(rewards), np.concatenate(dones), infos
+        rewards, dones, infos = (list(chain(*x)) for x in (rewards, dones, infos))
+        return self._copy_obs(), np.array(rewards, np.float32), np.array(dones), infos
 
     def for_each(self, fn, indices=None):
         self._finish_step()
