@@ -60,7 +60,7 @@ def error_of(capfd, words, main=run.main):
         ("--alg=a2c --env=CartPole-v1 --network=nowhere:mlp", "'nowhere'"),
         ("--alg=a2c --env=nowhere:CartPole-v1", "'nowhere'"),
         ("--alg=a2c --env=CartPole-v1 --num_envs=2", "'num_env'"),
-        ("--alg=a2c --env=CartPole-v1 --num_timesteps=-1", "total_timesteps"),
+        ("--alg=a2c --env=CartPole-v1 --num_timesteps=-1", "num_timesteps"),
         ("--alg=a2c --env=CartPole-v1 --num_layers=1.5", "num_layers"),
         ("--alg=a2c --env=CartPole-v1 --save_path --overwrite", "save_path"),
         ("--alg=a2c --env=CartPole-v1 --total_timesteps=9", "num_timesteps"),

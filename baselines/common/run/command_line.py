@@ -106,9 +106,10 @@ def gather_run(learn, layers) -> Arguments:
         )
     try:
         return gather(learn, layers, RUN_ARGUMENTS)
-    except UserTypeError as error:
+    except (UserTypeError, UserValueError) as error:
         # In Python, an argument that does not exist is a TypeError.
-        raise UserValueError(str(error)) from None
+        text = str(error).replace(NUM_TIMESTEPS_OF_LEARN, "num_timesteps")
+        raise UserValueError(text) from None
 
 
 def layers_of_command(module, words) -> dict:
@@ -241,7 +242,8 @@ def print_help(words) -> None:
         learn = import_learn(module)
         layers |= {"preset": learn.settings, "given": dict(words)}
         declared, _ = declare(learn, layers, RUN_ARGUMENTS)
-        defaults = ChainMap(*reversed(layers.values()))
+        defaults = dict(ChainMap(*reversed(layers.values())))
+        defaults["num_timesteps"] = defaults.get(NUM_TIMESTEPS_OF_LEARN, NUM_TIMESTEPS)
     cli.add_arguments(parser, general, defaults)
     if "alg" in words:
         left_out = {*general, *NOT_FLAGS, NUM_TIMESTEPS_OF_LEARN}

@@ -151,7 +151,8 @@ def find_env(path, env=None, trust=False) -> TrainedEnv:
     stored = config["arguments"]
     if stored.get("env") is None:
         raise UserFileError(
-            f"no config.json beside {path} names an environment; give --env"
+            f"{path} names no environment: it has no config.json, or that of a run "
+            "from Python; give --env"
         )
     code = external_code(stored, ())
     check_trust(path, code, trust)
