@@ -92,7 +92,7 @@ STABLE_BASELINES3 = {
     | dict(nb_rollout_steps=1, nb_train_steps=1, critic_l2_reg=0.0, action_l2=0.0)
     | dict(random_eps=0.0, clip_norm=None, normalize_returns=False),
 }
-SBX = {alg: STABLE_BASELINES3[alg] for alg in ("sac", "td3", "ddpg")}
+SBX = {alg: STABLE_BASELINES3[alg] for alg in ("ppo2", "sac", "td3", "ddpg")}
 TORCH = {
     "ppo2": dict(network="cnn", value_network="shared", clip_values=True)
     | dict(normalize_observations=False)
