@@ -169,18 +169,14 @@ class Recurrent(layers.Layer):
         self.trunk = trunk
         self.nlstm = nlstm
         self.state_size = 2 * nlstm
-        orthogonal = keras.initializers.Orthogonal
-        self.input_gates = layers.Dense(
-            4 * nlstm,
-            use_bias=not layer_norm,
-            kernel_initializer=orthogonal(1.0),
-            dtype="float32",
-        )
-        self.output_gates = layers.Dense(
-            4 * nlstm,
-            use_bias=False,
-            kernel_initializer=orthogonal(1.0),
-            dtype="float32",
+        self.input_gates, self.output_gates = (
+            layers.Dense(
+                4 * nlstm,
+                use_bias=use_bias,
+                kernel_initializer=keras.initializers.Orthogonal(1.0),
+                dtype="float32",
+            )
+            for use_bias in (not layer_norm, False)
         )
         self.norms = [
             layers.LayerNormalization(epsilon=1e-5, dtype="float32")
@@ -343,12 +339,9 @@ class NoisyDense(keras.layers.Layer):
         for name, shape in shapes.items():
             # A shared initialiser would draw the same numbers for both.
             uniform = keras.initializers.RandomUniform(-bound, bound)
-            mean = self.add_weight(shape=shape, initializer=uniform, name=name)
-            sigma = self.add_weight(
-                shape=shape, initializer=constant, name=f"{name}_sigma"
-            )
-            setattr(self, name, mean)
-            setattr(self, f"{name}_sigma", sigma)
+            for x, initial in (name, uniform), (f"{name}_sigma", constant):
+                weight = self.add_weight(shape=shape, initializer=initial, name=x)
+                setattr(self, x, weight)
 
     def call(self, x, noise):
         noise = ops.sign(noise) * ops.sqrt(ops.abs(noise))
