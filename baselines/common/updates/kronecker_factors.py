@@ -15,6 +15,7 @@ from keras import layers, ops
 from baselines.common import backend
 from baselines.common.base.errors import UserTypeError
 from baselines.common.networks.layers import Constant
+from baselines.common.updates.update import from_vector
 
 MIN_EIGENVALUE = 1e-6  # smaller ones are numerical noise, and become 0
 
@@ -51,12 +52,9 @@ class Block:
 
     def descend(self, step) -> None:
         """Subtracts a matrix [inputs, units] from the weights."""
-        first = 0
-        for weight in self.weights:
-            rows = math.prod(weight.shape) // self.units
-            part = step[first : first + rows]
-            weight.assign_sub(ops.reshape(part, weight.shape))
-            first += rows
+        parts = from_vector(ops.reshape(step, (-1,)), self.weights)
+        for weight, part in zip(self.weights, parts):
+            weight.assign_sub(part)
 
     def observe(self, x, gradients, share) -> None:
         """Moves the factors towards those of a batch.

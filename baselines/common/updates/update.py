@@ -14,6 +14,7 @@ from baselines.common import backend
 from baselines.common.base import mpi
 from baselines.common.base.errors import DivergedError, UserTypeError, shown
 from baselines.common.base.timing import timed
+from baselines.common.networks.layers import split_last
 
 CHECK_INTERVAL = 100  # calls, or slices of a scan, between comparisons of the ranks
 
@@ -168,7 +169,8 @@ def with_equal_variables(update, variables, steps):
     """
     trained = [variable for step in steps for variable in step.variables]
     shared = list({id(v): v for v in (*variables, *trained)}.values())
-    broadcast(shared)
+    for variable in shared:
+        variable.assign(mpi.broadcast(np.asarray(variable)))
     calls = itertools.count()
 
     def checked_update(*inputs):
@@ -255,12 +257,8 @@ def to_vector(tensors):
 
 def from_vector(vector, variables) -> list:
     """Returns a vector's parts, in the shapes of variables."""
-    sizes = [math.prod(variable.shape) for variable in variables]
-    ends = np.cumsum(sizes)
-    return [
-        ops.reshape(vector[end - size : end], variable.shape)
-        for variable, size, end in zip(variables, sizes, ends)
-    ]
+    parts = split_last(vector, [math.prod(variable.shape) for variable in variables])
+    return [ops.reshape(x, variable.shape) for x, variable in zip(parts, variables)]
 
 
 def assign(variables, vector) -> None:
@@ -279,13 +277,6 @@ def move_towards(targets: list, sources: list, fraction: float) -> None:
         target.assign(
             source if fraction == 1 else target + fraction * (source - target)
         )
-
-
-def broadcast(variables) -> None:
-    """Sets variables to their values on rank 0."""
-    if mpi.size > 1:
-        for variable in variables:
-            variable.assign(mpi.broadcast(np.asarray(variable)))
 
 
 def check_equal(variables) -> None:
