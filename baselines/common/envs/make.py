@@ -297,12 +297,9 @@ def as_vec_env(env: Any, seed: int | None = None) -> VecEnv:
     if isinstance(env, gym.vector.VectorEnv):
         return VecMonitor(GymnasiumVecEnv(env, seed))
     if isinstance(env, gym.Env):
-        env = flatten_env(env)
-        env = env if has_wrapper(env, CheckedEnv) else CheckedEnv(env)
-        with Monitor.without_files():  # They begin when the run does.
-            env.reset(seed=seed)
         venv = DummyVecEnv([lambda: env])
-        venv.spec = env.spec
+        with Monitor.without_files():  # They begin when the run does.
+            venv.envs[0].reset(seed=seed)
         # A Monitor inside records more: raw rewards, and full games of several lives.
         return venv if has_wrapper(env, Monitor) else VecMonitor(venv)
     needed = "num_envs", "step_async", "step_wait"
