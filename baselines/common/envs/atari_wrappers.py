@@ -167,18 +167,11 @@ def find_emulator(env):
     This holds for greyscale screens without a frame skip, below wrappers that do not
     change steps. Otherwise returns None.
     """
-    transparent = (
-        NoopResetEnv,
-        gym.wrappers.OrderEnforcing,
-        gym.wrappers.PassiveEnvChecker,
-    )
-    while type(env) in transparent:
+    while type(env) in (NoopResetEnv, gym.wrappers.OrderEnforcing):
         env = env.env
-    space = env.observation_space
     same = (
         type(env) is ale_py.AtariEnv
-        and isinstance(space, spaces.Box)
-        and len(space.shape) == 2
+        and len(env.observation_space.shape) == 2
         and isinstance(env.action_space, spaces.Discrete)
         and env._frameskip == 1
     )
