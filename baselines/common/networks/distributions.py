@@ -17,7 +17,7 @@ from keras import ops
 
 from baselines.common import backend
 from baselines.common.base.errors import UserTypeError
-from baselines.common.envs.nests import MixedActions
+from baselines.common.envs.nests import MixedActions, is_float_box
 from baselines.common.networks.layers import Constant, dense, split_last
 
 HEAD_GAIN = 0.01  # so that the initial distribution hardly depends on the observation
@@ -273,7 +273,7 @@ class Deterministic:
 
 def middle_and_half_width(space):
     """Returns both, [*shape], of a bounded Box of floats; or raises UserTypeError."""
-    if isinstance(space, spaces.Box) and np.issubdtype(space.dtype, np.floating):
+    if is_float_box(space):
         low, high = np.float32(space.low), np.float32(space.high)
         with np.errstate(all="ignore"):
             middle, half_width = (high + low) / 2, (high - low) / 2
@@ -391,9 +391,7 @@ def make_distribution(space):
         UserTypeError: if the space is not supported.
     """
     for kind, distribution in DISTRIBUTIONS.items():
-        if isinstance(space, kind) and (
-            kind is not spaces.Box or np.issubdtype(space.dtype, np.floating)
-        ):
+        if isinstance(space, kind) and (kind is not spaces.Box or is_float_box(space)):
             return distribution(space)
     raise UserTypeError(
         f"the action space {space} is not supported; it has to be Discrete, "

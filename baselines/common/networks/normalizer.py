@@ -8,7 +8,7 @@ from keras import ops
 from baselines.common import backend
 from baselines.common.base.errors import UserTypeError
 from baselines.common.base.running_moments import RunningMoments
-from baselines.common.envs.nests import is_byte
+from baselines.common.envs.nests import is_byte, is_float_box
 from baselines.common.networks.layers import split_last
 
 
@@ -104,13 +104,12 @@ class PartsNormalizer(Normalizer):
 
 def make_normalizer(space) -> Normalizer:
     """Returns a Normalizer; raises UserTypeError unless there are floats in a space."""
-    if getattr(space, "packed", False) and not all(
-        is_byte(leaf) for leaf, _ in space.leaves.values()
-    ):
-        return PartsNormalizer(space)
-    if not (isinstance(space, spaces.Box) and np.issubdtype(space.dtype, np.floating)):
+    if is_float_box(space):
+        return Normalizer()
+    leaves = space.leaves.values() if getattr(space, "packed", False) else ()
+    if all(is_byte(leaf) for leaf, _ in leaves):
         raise UserTypeError(
             "normalize_observations is for a Box of floats; the observation space is "
             f"{space}"
         )
-    return Normalizer()
+    return PartsNormalizer(space)
