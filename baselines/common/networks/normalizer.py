@@ -30,21 +30,12 @@ class Normalizer(keras.layers.Layer):
     """
 
     def build(self, input_shape):
-        self.statistics = [
-            self.add_weight(
-                shape=shape,
-                initializer=initial,
-                trainable=False,
-                name=name,
-                dtype="float64",
-            )
-            for name, shape, initial in (
-                ("mean", input_shape[1:], "zeros"),
-                ("var", input_shape[1:], "ones"),
-                ("count", (), "zeros"),
-            )
-        ]
-        self.count = self.statistics[2]
+        fixed = dict(trainable=False, dtype="float64")
+        shape = input_shape[1:]
+        mean = self.add_weight(shape=shape, initializer="zeros", name="mean", **fixed)
+        var = self.add_weight(shape=shape, initializer="ones", name="var", **fixed)
+        count = self.add_weight(shape=(), initializer="zeros", name="count", **fixed)
+        self.statistics, self.count = [mean, var, count], count
         self.set_statistics = backend.compile(self._assign, self.variables)
 
     def _assign(self, *values):
