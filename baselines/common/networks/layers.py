@@ -217,9 +217,10 @@ class Recurrent(layers.Layer):
         return self.norms[i](x) if self.norms else x
 
 
-def same_conv(filters):
-    """Returns a 3 x 3 convolution that keeps the size."""
-    return layers.Conv2D(filters, 3, padding="same", data_format="channels_last")
+def same_conv(filters, kernel_size=3, strides=1, activation=None):
+    """Returns a padded convolution, which keeps the size if ``strides`` is 1."""
+    layout = dict(padding="same", data_format="channels_last")
+    return layers.Conv2D(filters, kernel_size, strides, activation=activation, **layout)
 
 
 def dense(units, activation=None, gain=GAIN):

@@ -103,14 +103,7 @@ def conv_only(
 ):
     """Convolutions with ``padding="same"``, without a dense layer."""
     stack = [
-        layers.Conv2D(
-            filters,
-            kernel_size,
-            strides,
-            padding="same",
-            activation="relu",
-            data_format="channels_last",
-        )
+        same_conv(filters, kernel_size, strides, "relu")
         for filters, kernel_size, strides in convs
     ]
     return keras.Sequential([*stack, layers.Flatten(data_format="channels_last")])
