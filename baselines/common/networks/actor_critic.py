@@ -62,12 +62,8 @@ class Critic(keras.layers.Layer):
 
         Its gradient is the weights themselves (Lillicrap et al. 2016).
         """
-        last = {id(v) for v in self.value.variables}
-        kernels = [
-            v
-            for v in self.trainable_variables
-            if len(v.shape) > 1 and id(v) not in last
-        ]
+        weights = self.network.trainable_variables + self.joined.trainable_variables
+        kernels = [v for v in weights if len(v.shape) > 1]
         return 0.5 * sum(ops.sum(ops.square(v)) for v in kernels)
 
 
