@@ -28,13 +28,8 @@ class Batch(NamedTuple):
 
     def flat(self) -> "Batch":
         """Returns the batch as T * B samples, as a policy returns them."""
-        return self._replace(
-            **{
-                name: flatten(x)
-                for name, x in self._asdict().items()
-                if x is not None and name != "states"
-            }
-        )
+        fields = self._replace(states=None)._asdict().items()
+        return self._replace(**{k: flatten(x) for k, x in fields if x is not None})
 
     def take(self, indices: Any) -> "Batch":
         """Returns a minibatch of some samples, or of some environments.

@@ -56,9 +56,7 @@ class DiscreteActorCritic(Model):
         features = self.features(self.inputs(obs))
         logits = self.masked(self.parts["pi"](features), obs)
         action_values = self.parts["q"](features)
-        return ops.reshape(logits, (*before, -1)), ops.reshape(
-            action_values, (*before, -1)
-        )
+        return tuple(ops.reshape(x, (*before, -1)) for x in (logits, action_values))
 
     def best(self, obs: Any, states: Any, masks: Any) -> tuple:
         """Returns the most likely actions as a tensor, and None."""

@@ -132,13 +132,9 @@ class MultiCategorical(Joint):
             raise UserTypeError(
                 f"a MultiDiscrete action has to be a vector, received {space}"
             )
-        pairs = enumerate(zip(space.nvec, space.start))
-        super().__init__(
-            [
-                (spaces.Discrete(int(n), start=int(start)), slice(i, i + 1))
-                for i, (n, start) in pairs
-            ]
-        )
+        ranges = zip(space.nvec.tolist(), space.start.tolist())
+        parts = [spaces.Discrete(n, start=start) for n, start in ranges]
+        super().__init__([(part, slice(i, i + 1)) for i, part in enumerate(parts)])
 
 
 class Bernoulli:

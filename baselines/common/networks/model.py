@@ -371,13 +371,9 @@ def make_scaling(space):
     if isinstance(space, spaces.Discrete):
         return lambda obs: ops.one_hot(obs - int(space.start), int(space.n))
     if isinstance(space, spaces.MultiDiscrete) and len(space.shape) == 1:
-        counts = [int(n) for n in space.nvec]
+        ranges = list(enumerate(zip(space.start.tolist(), space.nvec.tolist())))
         return lambda obs: ops.concatenate(
-            [
-                ops.one_hot(obs[:, i] - int(space.start[i]), n)
-                for i, n in enumerate(counts)
-            ],
-            axis=-1,
+            [ops.one_hot(obs[:, i] - start, n) for i, (start, n) in ranges], axis=-1
         )
     raise UserTypeError(
         f"the observation space {type(space).__name__} is not supported; it has to be "
