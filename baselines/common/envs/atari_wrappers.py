@@ -124,10 +124,8 @@ class MaxAndSkipEnv(gym.Wrapper):
         self.skip = skip
         self.ale = find_emulator(env)
         if self.ale is not None:
-            self.ale_actions = [
-                getattr(ale_py.Action, meaning)
-                for meaning in env.unwrapped.get_action_meanings()
-            ]
+            meanings = env.unwrapped.get_action_meanings()
+            self.ale_actions = [getattr(ale_py.Action, x) for x in meanings]
             self.frames = np.zeros((2, *env.observation_space.shape), np.uint8)
 
     def step(self, action):

@@ -81,10 +81,8 @@ class CheckedMask(gym.Wrapper):
         return obs, reward, terminated, truncated, info
 
     def _check(self, obs):
-        if (
-            self.first.size
-            and not np.maximum.reduceat(obs[self.part], self.first).all()
-        ):
+        mask, first = obs[self.part], self.first
+        if first.size and not np.maximum.reduceat(mask, first).all():
             raise UserValueError(
                 f"{self.unwrapped} has no valid action in its {KEY} after step "
                 f"{self.steps} of an episode"

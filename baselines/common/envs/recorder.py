@@ -76,9 +76,8 @@ class Recorder(gym.Wrapper):
             self.generator_state = state["generator"]
             for action in state["actions"]:
                 self.step(action)
-        if self.total_reward != state["total_reward"] or not np.array_equal(
-            self.last_obs, state["last_obs"], equal_nan=True
-        ):
+        same_obs = np.array_equal(self.last_obs, state["last_obs"], equal_nan=True)
+        if self.total_reward != state["total_reward"] or not same_obs:
             raise UserValueError(
                 f"{self.name} cannot be resumed: the same actions from the same random "
                 "state gave another observation or return, so it must have hidden "

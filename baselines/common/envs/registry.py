@@ -118,16 +118,10 @@ def find_env_type(spec) -> str:
     return EMULATORS.get(package, package)
 
 
-def list_env_types() -> set:
-    """Returns the types of all registered environments and of the emulators' games."""
-    specs = gym.registry.values()
-    types = {find_env_type(spec) for spec in specs if spec.entry_point is not None}
-    return types | GAMES
-
-
 def check_env_type(env_type) -> None:
     """Raises UserValueError if no registered environment is of that type."""
-    known = list_env_types()
+    specs = [spec for spec in gym.registry.values() if spec.entry_point is not None]
+    known = GAMES.union(map(find_env_type, specs))
     if env_type not in known:
         raise UserValueError(
             f"unknown env_type {env_type!r}{suggest(str(env_type), known)} "

@@ -83,10 +83,8 @@ def draw_all(curves):
             label: [run for run in runs if has_numbers(run, y)]
             for label, runs in curves.items()
         }
-        counts = [
-            np.isfinite(read_y(run, y)).sum()
-            for run in itertools.chain(*drawn.values())
-        ]
+        runs = itertools.chain(*drawn.values())
+        counts = [np.isfinite(read_y(run, y)).sum() for run in runs]
         if not counts:
             continue
         smooth = max(1, int(SHARE * np.median(counts))) if y else None
