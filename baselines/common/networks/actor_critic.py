@@ -47,10 +47,8 @@ class Critic(keras.layers.Layer):
         """
         actions = ops.reshape(actions, (-1, np.prod(actions.shape[1:], dtype=int)))
         if self.joins_features:
-            joined = ops.concatenate(
-                [self.network(obs, training=training), actions], axis=-1
-            )
-            features = self.joined(joined)
+            features = self.network(obs, training=training)
+            features = self.joined(ops.concatenate([features, actions], axis=-1))
         else:
             obs = ops.reshape(obs, (-1, np.prod(obs.shape[1:], dtype=int)))
             both = ops.concatenate([obs, actions], axis=-1)
@@ -169,9 +167,8 @@ class ActorCritic(Model):
         obs, pi = self.inputs(obs), self.distribution
         actions = (ops.cast(actions, "float32") - pi.middle) / pi.half_width
         critics = self.critics[:num_critics]
-        outputs = ops.stack(
-            [critic(obs, actions, training=training) for critic in critics]
-        )
+        outputs = [critic(obs, actions, training=training) for critic in critics]
+        outputs = ops.stack(outputs)
         if "returns" in self.parts:
             outputs = self.parts["returns"].mean + self.deviation_of_returns * outputs
         return outputs

@@ -314,9 +314,8 @@ class SquashedGaussian(DiagGaussian):
     def neglogp(self, params, actions):
         ratio = (ops.cast(actions, "float32") - self.middle) / self.half_width
         # At the bounds themselves u would be infinite.
-        ratio = ops.clip(
-            ops.reshape(ratio, (-1, self.num_actions)), -0.999999, 0.999999
-        )
+        ratio = ops.clip(ratio, -0.999999, 0.999999)
+        ratio = ops.reshape(ratio, (-1, self.num_actions))
         return self._neglogp(params, ops.arctanh(ratio))
 
     def entropy(self, params):

@@ -101,9 +101,7 @@ class CategoricalValues:
         The next state's distribution is shifted and scaled, and each of its atoms is
         divided between the two atoms nearest to where it lands (equation 7).
         """
-        moved = (
-            ops.expand_dims(returns, -1) + ops.expand_dims(discounts, -1) * self.support
-        )
+        moved = returns[:, None] + discounts[:, None] * self.support
         moved = ops.expand_dims(ops.clip(moved, self.v_min, self.v_max), 1)
         distance = ops.abs(moved - self.support[None, :, None])
         step = (self.v_max - self.v_min) / (self.size - 1)

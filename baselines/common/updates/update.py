@@ -274,9 +274,8 @@ def move_towards(targets: list, sources: list, fraction: float) -> None:
     (DDPG), algorithm 1, where the fraction is τ.
     """
     for target, source in zip(targets, sources, strict=True):
-        target.assign(
-            source if fraction == 1 else target + fraction * (source - target)
-        )
+        moved = source if fraction == 1 else target + fraction * (source - target)
+        target.assign(moved)
 
 
 def check_equal(variables) -> None:
