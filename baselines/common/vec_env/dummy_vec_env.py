@@ -53,7 +53,7 @@ class DummyVecEnv(VecEnv):
         super().__init__(len(self.envs), *spaces[0])
         space = self.observation_space
         self._obs = np.zeros((self.num_envs, *space.shape), space.dtype)
-        self._serial.share(self._obs)
+        self._serial.obs = self._obs
 
     def reset(self):
         self._serial.reset()

@@ -17,12 +17,12 @@ from baselines.common.envs.recorder import (
 class SerialEnvs:
     """Gymnasium environments, each of which is reset in the step that ends its episode.
 
-    ``make`` and ``share`` have to be called first.
+    ``make`` has to be called first, and ``obs`` has to be set.
 
     Attributes:
         envs: the environments.
         first: number of the first among those of all workers.
-        obs: [n, *observation shape], the current observations; ``share`` sets it.
+        obs: [n, *observation shape], the array that observations are written to.
         lost: last observations, by index, of episodes that a dead worker took with it:
             they end in the next step.
         current: index of the environment that is being run, for error messages.
@@ -50,10 +50,6 @@ class SerialEnvs:
             ((env.observation_space, env.action_space), is_resumable(env))
             for env in self.envs
         ]
-
-    def share(self, obs) -> None:
-        """Sets the array that observations are written to."""
-        self.obs = obs
 
     def reset(self) -> None:
         for i, env in self.each():

@@ -54,12 +54,11 @@ class Worker(SerialEnvs):
         """Maps the observations and actions of all; ours begin at row ``first``."""
         memory = mmap.mmap(self.memory_fd, 0)
         part = slice(first, first + len(self.envs))
-        obs, self.actions = (
+        self.obs, self.actions = (
             np.ndarray(shape, dtype, memory, offset)[part]
             for shape, dtype, offset in layout
         )
         self.first = first
-        super().share(obs)
 
     def step(self, actions):
         rewards, dones, infos = super().step(actions)
