@@ -13,6 +13,7 @@ from baselines.common.vec_env.vec_env import venvs_of
 from baselines.common.vec_env.vec_normalize import VecNormalize
 
 KEYS = "achieved_goal", "desired_goal"
+UNCHANGED = "replay_k needs rewards and observations as they are"
 NEEDED = (
     "replay_k needs environments in a DummyVecEnv or SubprocVecEnv, with Dict "
     "observations of observation, achieved_goal and desired_goal, and "
@@ -46,10 +47,7 @@ def find_goals(venv) -> Goals:
     *wrappers, venv = venvs_of(venv)
     for wrapper in wrappers:
         if isinstance(wrapper, VecNormalize) or not wrapper.keeps_observations:
-            raise UserValueError(
-                "replay_k needs rewards and observations as they are, without a "
-                f"{type(wrapper).__name__}"
-            )
+            raise UserValueError(f"{UNCHANGED}, without a {type(wrapper).__name__}")
     if not hasattr(venv, "local_env"):
         raise UserTypeError(f"{NEEDED}; received a {type(venv).__name__}")
     with Monitor.without_files():  # if it is reset, to seed it
@@ -59,10 +57,7 @@ def find_goals(venv) -> Goals:
             reward_functions.insert(0, env.reward)
         flattens = isinstance(env, gym.wrappers.FlattenObservation)
         if isinstance(env, gym.ObservationWrapper) and not flattens:
-            raise UserValueError(
-                f"replay_k needs observations as they are, without a "
-                f"{type(env).__name__}"
-            )
+            raise UserValueError(f"{UNCHANGED}, without a {type(env).__name__}")
         env = env.env
     space = env.observation_space
     if not (hasattr(env, "compute_reward") and has_goals(space, venv)):
