@@ -56,10 +56,8 @@ def make_retro(
                 f"(known: {', '.join(states)})"
             )
         env_kwargs["state"] = state
-    emulator = {
-        "render_mode": "rgb_array",
-        "use_restricted_actions": stable_retro.Actions.DISCRETE,
-    }
+    actions = stable_retro.Actions.DISCRETE
+    emulator = {"render_mode": "rgb_array", "use_restricted_actions": actions}
     try:
         env = gym.make(spec, disable_env_checker=True, **{**emulator, **env_kwargs})
     except FileNotFoundError:

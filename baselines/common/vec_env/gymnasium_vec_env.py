@@ -38,11 +38,9 @@ class GymnasiumVecEnv(VecEnv):
                 'vectorization_mode="async", vector_kwargs={"autoreset_mode": '
                 "gymnasium.vector.AutoresetMode.SAME_STEP})"
             )
-        super().__init__(
-            vector_env.num_envs,
-            flat_observations(vector_env.single_observation_space),
-            flat_actions(vector_env.single_action_space),
-        )
+        observation_space = flat_observations(vector_env.single_observation_space)
+        action_space = flat_actions(vector_env.single_action_space)
+        super().__init__(vector_env.num_envs, observation_space, action_space)
         self.vector_env = vector_env
         self._seed = seed
         self._actions = None
