@@ -197,16 +197,13 @@ def value_and_grad(loss_fn, variables):
     """
 
     def loss_and_gradients(*args):
+        values = [variable.value for variable in variables]
         with tf.GradientTape(watch_accessed_variables=False) as tape:
-            tape.watch([variable.value for variable in variables])
+            tape.watch(values)
             loss, metrics = loss_fn(*args)
-        gradients = tape.gradient(
-            loss,
-            [variable.value for variable in variables],
-            # For variables that the loss does not depend on.
-            unconnected_gradients=tf.UnconnectedGradients.ZERO,
-        )
-        return (loss, metrics), gradients
+        # For variables that the loss does not depend on.
+        zero = tf.UnconnectedGradients.ZERO
+        return (loss, metrics), tape.gradient(loss, values, unconnected_gradients=zero)
 
     return loss_and_gradients
 

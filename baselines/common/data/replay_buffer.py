@@ -214,9 +214,8 @@ class ReplayBuffer:
 
     def segments(self) -> range:
         """Returns the numbers of the segments that a checkpoint needs now."""
-        return range(
-            self.oldest_row // self.segment_rows, self.count // self.segment_rows
-        )
+        size = self.segment_rows
+        return range(self.oldest_row // size, self.count // size)
 
     def get_segment(self, number) -> dict:
         """Returns arrays of those rows of a segment that are still stored."""
@@ -263,12 +262,11 @@ class ReplayBuffer:
 
     def get_state(self) -> dict:
         """Returns what is in no segment: the newest rows and the generator's state."""
+        first = self.segments().stop * self.segment_rows
         return {
             "count": self.count,
             "generator": self.rng.bit_generator.state,
-            "newest": self._get_rows(
-                self.segments().stop * self.segment_rows, self.count + 1
-            ),
+            "newest": self._get_rows(first, self.count + 1),
         }
 
     def set_state(self, state) -> None:

@@ -141,10 +141,8 @@ class Joined(layers.Layer):
             self.image_networks[name] = self.make_image_network()
 
     def call(self, parts):
-        features = [
-            call_in_halves(layer, parts[name])
-            for name, layer in self.image_networks.items()
-        ]
+        networks = self.image_networks.items()
+        features = [call_in_halves(layer, parts[name]) for name, layer in networks]
         vectors = [parts[x] for x in sorted(parts) if x not in self.image_networks]
         if vectors:
             features.append(self.vector_network(ops.concatenate(vectors, axis=-1)))

@@ -238,10 +238,8 @@ class Model:
         Raises:
             DivergedError: if a variable is not finite.
         """
-        variables = {
-            name: np.asarray(variable).copy()
-            for name, variable in self.named_variables.items()
-        }
+        named = self.named_variables.items()
+        variables = {name: np.asarray(variable).copy() for name, variable in named}
         for name, value in variables.items():
             if not np.isfinite(value).all():
                 raise DivergedError(

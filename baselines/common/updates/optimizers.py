@@ -43,10 +43,8 @@ def _clipped(optimizer, gradients):
     norms = [backend.norm(gradient) for gradient in gradients]
     if optimizer.clipnorm is None:
         norms = [backend.norm(ops.stack(norms))] * len(gradients)
-    return [
-        gradient * (limit / ops.maximum(norm, limit))
-        for gradient, norm in zip(gradients, norms)
-    ]
+    pairs = zip(gradients, norms)
+    return [gradient * (limit / ops.maximum(norm, limit)) for gradient, norm in pairs]
 
 
 def _unchanged(optimizer, gradients_and_variables):
