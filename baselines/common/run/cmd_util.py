@@ -4,6 +4,7 @@ import argparse
 import os
 
 from baselines import logger
+from baselines.common.arguments import cli
 from baselines.common.arguments.declaration import REQUIRED, Text
 from baselines.common.base.errors import UserValueError
 from baselines.common.envs import make
@@ -71,14 +72,8 @@ def parse_unknown_args(words) -> dict:
     Raises:
         UserValueError: for words in neither form.
     """
-    found, words = {}, iter(words)
-    for word in words:
-        name, equals, text = word.partition("=")
-        if not equals:
-            text = next(words, None)
-        if not name.startswith("--") or text is None:
-            raise UserValueError(
-                f"expected --name=value or --name value, received {word!r}"
-            )
-        found[name.removeprefix("--")] = text
+    found = cli.read_words(words)
+    for name, text in found.items():
+        if text is True:
+            raise UserValueError(f"--{name} has no value")
     return found
