@@ -211,16 +211,23 @@ profile = profile_kv  # A context manager of contextlib can decorate functions, 
 
 
 @contextlib.contextmanager
-def scoped_configure(dir=None, format_strs=None):
-    """Logs to another place inside a ``with`` block."""
+def scoped(new):
+    """Logs by another ``Logger`` inside a ``with`` block."""
     global current
-    outer, current = current, Logger(None, [])
+    outer, current = current, new
     try:
-        configure(dir, format_strs)
         yield
     finally:
         current.close()
         current = outer
+
+
+@contextlib.contextmanager
+def scoped_configure(dir=None, format_strs=None):
+    """Logs to another place inside a ``with`` block."""
+    with scoped(Logger(None, [])):
+        configure(dir, format_strs)
+        yield
 
 
 def read_json(path):

@@ -21,12 +21,7 @@ from baselines.common.envs.registry import find_env_type
 from baselines.common.networks.distributions import DISTRIBUTIONS
 from baselines.common.run.run import Run
 from baselines.common.run.settings import RUN_ARGUMENTS
-from baselines.common.saving.checkpoints import find_run_folder
-from baselines.common.saving.config import (
-    check_trust,
-    external_code,
-    read_config,
-)
+from baselines.common.saving.config import check_trust, external_code, read_config
 
 P = ParamSpec("P")
 Model = TypeVar("Model", covariant=True)
@@ -203,36 +198,30 @@ def train(arguments, env=None):
     return model
 
 
-@contextlib.contextmanager
 def logging_of(arguments):
-    """Lets a resumed run log to its folder inside a ``with`` block.
+    """Returns a context in which a resumed run logs to its folder.
 
     If the caller has configured that folder, it is in the caller's formats, otherwise
     in those of the run. Where a model is only loaded, no file is written.
 
     Args:
         arguments: of the run.
+
+    Raises:
+        UserError: if there is no run to resume, or its formats are not trusted.
     """
     resumed, current = arguments["resume"], logger.current
-    if resumed is None and arguments["total_timesteps"]:
-        yield
-        return
     if resumed is None:
+        if arguments["total_timesteps"]:
+            return contextlib.nullcontext()
         formats = {"stdout"} & {*current.formats}
-        logger.current = logger.Logger(None, [*formats])
-        try:
-            yield
-        finally:
-            logger.current = current
-        return
-    folder = find_run_folder(resumed)
+        return logger.scoped(logger.Logger(None, [*formats]))
+    folder = os.path.expanduser(resumed)
     configured = current.folder and os.path.realpath(current.folder)
     if configured != os.path.realpath(folder):
         formats = read_config(folder)["log_formats"]
         check_trust(folder, external_code({}, (), formats), arguments["trust"])
-        with logger.scoped_configure(folder, formats):
-            yield
-        return
+        return logger.scoped_configure(folder, formats)
     if current.outputs is not None:  # of a run that has ended
         logger.configure(folder, current.formats)
-    yield
+    return contextlib.nullcontext()

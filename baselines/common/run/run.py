@@ -31,7 +31,6 @@ from baselines.common.run.status import begin_status
 from baselines.common.saving.checkpoints import (
     Checkpoints,
     can_continue,
-    find_run_folder,
     list_manifests,
     name_newest,
 )
@@ -256,9 +255,9 @@ class Run:
         """Continues a run and its log from the newest intact checkpoint."""
         if not all(map(is_resumable, self.envs)):
             raise UserTypeError(NOT_RESUMABLE)
-        folder, total = find_run_folder(self.resume), self.total_timesteps
-        logger.current.continue_run()
+        folder, total = logger.get_dir(), self.total_timesteps
         before, seed = read_config(folder)["arguments"]["seed"], self.arguments["seed"]
+        logger.current.continue_run()
         if seed not in (None, before):
             raise UserValueError(
                 f"cannot resume {folder}: its seed is {before}, not {seed}"

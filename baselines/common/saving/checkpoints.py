@@ -17,18 +17,8 @@ import re
 from glob import escape, glob
 
 from baselines.common.base import mpi
-from baselines.common.base.errors import (
-    UserError,
-    UserFileError,
-    UserValueError,
-    first_line,
-)
-from baselines.common.saving.files import (
-    file_digest,
-    read_json,
-    replace_file,
-    writing,
-)
+from baselines.common.base.errors import UserError, UserValueError, first_line
+from baselines.common.saving.files import file_digest, read_json, replace_file, writing
 from baselines.common.saving.states import VariableState
 from baselines.common.saving.tensors import (
     load_tensors,
@@ -284,11 +274,3 @@ def rank_of(name) -> int:
 def data_path(manifest_path, rank) -> str:
     """Returns the path of a rank's file in the checkpoint of a manifest."""
     return manifest_path.removesuffix("json") + file_ending(rank)
-
-
-def find_run_folder(folder) -> str:
-    """Returns the absolute path of a run to resume; raises UserFileError if missing."""
-    path = os.path.abspath(os.path.expanduser(folder))
-    if not os.path.isfile(config := os.path.join(path, "config.json")):
-        raise UserFileError(f"there is no run to resume in {folder}: no file {config}")
-    return path
