@@ -16,6 +16,7 @@ from baselines.common.base import mpi
 from baselines.common.base.amounts import duration
 from baselines.common.base.errors import (
     DivergedError,
+    UserError,
     UserFileError,
     UserTypeError,
     UserValueError,
@@ -28,12 +29,7 @@ from baselines.common.networks.model import check_separate
 from baselines.common.run.evaluation import make_evaluation
 from baselines.common.run.run_warnings import find_warnings
 from baselines.common.run.status import begin_status
-from baselines.common.saving.checkpoints import (
-    Checkpoints,
-    can_continue,
-    list_manifests,
-    name_newest,
-)
+from baselines.common.saving.checkpoints import Checkpoints, list_manifests
 from baselines.common.saving.config import (
     add_start,
     make_config,
@@ -310,26 +306,25 @@ class Run:
                     f"no row was logged: {self.episodes.count} episodes ended (as a "
                     "Monitor reports them), and off policy, rows come every print_freq"
                 )
-        folder = self.checkpoint_folder
+        newest = "there is no checkpoint"
+        if manifests := list_manifests(self.checkpoints.folder):
+            newest = f"the last good checkpoint is {manifests[-1]}"
+        # A mistake before any checkpoint would only be repeated.
+        may_help = manifests or not isinstance(error, UserError)
         if isinstance(error, (DivergedError, UserFileError)):
-            error.args = (f"{error}; {name_newest(folder)}",)
-        elif folder and error is not None and can_continue(folder, error):
+            error.args = (f"{error}; {newest}",)
+        elif self.checkpoint_interval and error is not None and may_help:
             number = 0 if isinstance(error, Exception) else self.signals.number
             name = signal.Signals(number).name if number else kind.__name__
             config = self.make_config() | {"log_formats": logger.current.formats}
             resume = resume_command(logger.get_dir(), config)
-            if list_manifests(folder):
+            if manifests:
                 trust = ", trust=True" * bool(trust_flag(config))
                 load = f"baselines.load({logger.get_dir()!r}{trust})"
                 logger.log(f"{load} returns the model")
-            logger.log(f"{name}: {name_newest(folder)}; continue with {resume}")
+            logger.log(f"{name}: {newest}; continue with {resume}")
         if self.total_timesteps:
             logger.current.end_run()
-
-    @property
-    def checkpoint_folder(self) -> str:
-        """The folder of the run's checkpoints, '' if it writes none."""
-        return self.checkpoints.folder if self.checkpoint_interval else ""
 
     def updates(self) -> Iterator[tuple[int, int]]:
         """Yields ``nupdates``, from 1, and ``num_timesteps`` of each update to make.

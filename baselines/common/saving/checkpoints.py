@@ -214,18 +214,6 @@ def list_manifests(folder) -> list:
     return sorted(glob(os.path.join(escape(folder), f"{'[0-9]' * 12}.json")))
 
 
-def name_newest(folder) -> str:
-    """Returns a sentence about the newest checkpoint in a folder."""
-    if folder and (manifests := list_manifests(folder)):
-        return f"the last good checkpoint is {manifests[-1]}"
-    return "there is no checkpoint"
-
-
-def can_continue(folder, error) -> bool:
-    """Whether resuming could help: a mistake before any checkpoint is only repeated."""
-    return bool(list_manifests(folder)) or not isinstance(error, UserError)
-
-
 def read_manifest(path) -> dict:
     """Returns the checksums of a checkpoint's files by name, in two dicts.
 
