@@ -31,7 +31,7 @@ from baselines.common.run.run_warnings import find_warnings
 from baselines.common.run.status import begin_status
 from baselines.common.saving.checkpoints import Checkpoints, list_manifests
 from baselines.common.saving.config import (
-    add_start,
+    describe_start,
     make_config,
     read_config,
     resume_command,
@@ -219,20 +219,16 @@ class Run:
             self.checkpoint_interval = 0
             logger.warn(f"no checkpoints are written: {NOT_RESUMABLE}")
 
-    def stored_arguments(self) -> dict:
-        """Returns the arguments that ``config.json`` has, as JSON values."""
-        alg = self.learn.__module__.rpartition(".")[0].removeprefix("baselines.")
-        made = {"alg": alg, "env": None, "num_env": self.env.num_envs}
-        if spec := getattr(self.env, "spec", None):  # of environments made in Python
-            made |= dict(env=spec.id, env_type=find_env_type(spec))
-        return made | self.arguments.stored | {"seed": self.seed}
-
     def make_config(self) -> dict:
         """Returns the content of ``config.json``."""
-        config = make_config(self.stored_arguments(), self.arguments.command)
-        spec = getattr(self.env, "spec", None)
-        kwargs = {} if spec is None else changed_kwargs(spec)
-        return config | {
+        alg = self.learn.__module__.rpartition(".")[0].removeprefix("baselines.")
+        made = {"alg": alg, "env": None, "num_env": self.env.num_envs}
+        spec, kwargs = getattr(self.env, "spec", None), {}
+        if spec is not None:  # also of environments that were made in Python
+            made |= dict(env=spec.id, env_type=find_env_type(spec))
+            kwargs = changed_kwargs(spec)
+        stored = made | self.arguments.stored | {"seed": self.seed}
+        return make_config(stored, self.arguments.command) | {
             "sources": self.arguments.sources,
             "env_kwargs": kwargs,
             "update_size": self.batch_size,
@@ -245,7 +241,8 @@ class Run:
         # A random seed, and the model that it began with, are not given again.
         kept = {name: before.get(name) for name in ("seed", "load_path")}
         stored = before | self.arguments.stored | kept
-        return add_start(config, stored, self.arguments.command)
+        start = describe_start(stored, self.arguments.command)
+        return config | {"arguments": stored, "resumed": [*config["resumed"], start]}
 
     def restore(self) -> None:
         """Continues a run and its log from the newest intact checkpoint."""

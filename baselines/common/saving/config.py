@@ -41,23 +41,17 @@ def make_config(arguments, command=None) -> dict:
         "format": FORMAT,
         "arguments": arguments,
         "ranks": mpi.size,
-        "command": command_line(command),
+        **describe_start(arguments, command),
         "resumed": [],
-        "versions": versions() | external_commits(external_code(arguments)),
     }
 
 
-def add_start(config, arguments, command=None) -> dict:
-    """Returns the content of ``config.json`` of a run that is resumed.
-
-    Args:
-        config: what ``read_config`` returned.
-        arguments, command: as in ``make_config``.
-    """
-    again = versions() | external_commits(external_code(arguments))
-    start = {"command": command_line(command), "versions": again}
-    resumed = [*config["resumed"], start]
-    return config | {"arguments": arguments, "resumed": resumed}
+def describe_start(arguments, command) -> dict:
+    """Returns the command and the versions of a start; arguments as ``make_config``."""
+    return {
+        "command": command and shlex.join(["python", "-m", "baselines.run", *command]),
+        "versions": versions() | external_commits(external_code(arguments)),
+    }
 
 
 def read_config(folder) -> dict:
@@ -117,11 +111,6 @@ def external_code(arguments, parts=PARTS, log_formats=()) -> dict:
         if ":" in name:
             code["log_format"] = name
     return code
-
-
-def command_line(words):
-    """Returns the words of a command as one line; None for None."""
-    return words and shlex.join(["python", "-m", "baselines.run", *words])
 
 
 def resume_command(folder, config) -> str:
