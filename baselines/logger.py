@@ -194,7 +194,7 @@ def set_state(state):
             f"cannot resume: something was logged to {current.folder} already; "
             "configure the logger and resume before that"
         )
-    current.open(state)
+    current.continue_from(state)
 
 
 def close() -> None:

@@ -40,7 +40,7 @@ class Logger:
         self.has_files = folder is not None and mpi.rank == 0
         self.formats = formats if mpi.rank == 0 else []
         self.outputs = None
-        self.states = {}  # by format, from when they were closed
+        self.states = {}  # by format, from which files are continued when opened
         self.descriptor = None  # of the lock
         self.is_new = is_new
         self.claimed = False  # whether files of a run in the folder are this logger's
@@ -49,26 +49,19 @@ class Logger:
         self.row = {}
         self.counts = defaultdict(int)
 
-    def open(self, state=None):
+    def open(self):
         """Creates the folder and the files, unless they are open already.
-
-        Args:
-            state: from ``get_state``, to which files are truncated and then continued.
 
         Raises:
             UserFileError: if the folder belongs to another run, see ``claim``.
         """
         if self.outputs is not None:
             return
-        if state is None:
-            self.claim()
-        else:  # of a run that is resumed
-            self.claimed = self.has_run = True
-        states = self.states if state is None else state
+        self.claim()
         outputs = {}
         for name in self.formats:
             with writing(f"{name} to {self.folder}"):
-                outputs[name] = find_output(name)(self.folder, states.get(name))
+                outputs[name] = find_output(name)(self.folder, self.states.get(name))
         self.outputs = outputs
 
     def show_row(self, row):
@@ -90,14 +83,6 @@ class Logger:
         if self.has_files and not self.claimed:
             (remove_run_files if overwrite else check_unused)(self.folder)
             self.claimed = True
-
-    def continue_run(self):
-        """Locks the folder of a run that is resumed against others until ``end_run``.
-
-        Raises:
-            UserFileError: if another run is writing to it.
-        """
-        self.lock()
 
     def begin_run(self, make_config, overwrite):
         """Opens the files of a new run and locks their folder against other runs.
@@ -127,6 +112,12 @@ class Logger:
         if self.has_files:
             remove_monitor_files(self.folder)
 
+    def continue_from(self, states):
+        """Opens the files of a run that is resumed, as they were at ``get_state``."""
+        self.claimed = self.has_run = True
+        self.states = states
+        self.open()
+
     def describe(self, make_config):
         """Writes ``config.json`` and opens the files; argument as in ``begin_run``."""
         if self.has_files:
@@ -155,6 +146,7 @@ class Logger:
                     getattr(output, method)(*arguments)
 
     def lock(self):
+        """Locks the folder against other runs; raises UserFileError if one has it."""
         if self.has_files and self.descriptor is None:
             with writing(self.folder):
                 os.makedirs(self.folder, exist_ok=True)

@@ -250,7 +250,7 @@ class Run:
             raise UserTypeError(NOT_RESUMABLE)
         folder, total = logger.get_dir(), self.total_timesteps
         before, seed = read_config(folder)["arguments"]["seed"], self.arguments["seed"]
-        logger.current.continue_run()
+        logger.current.lock()
         if seed not in (None, before):
             raise UserValueError(
                 f"cannot resume {folder}: its seed is {before}, not {seed}"
