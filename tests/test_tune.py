@@ -94,7 +94,7 @@ class Curves:
 
     trained = []
 
-    def __init__(self, trial, *others):
+    def __init__(self, search, trial, settings):
         self.trial, self.x = trial, trial.params["x"]
         self.scores = []
 

@@ -33,13 +33,8 @@ EVALUATIONS = 10  # of each run, unless the command says how often
 MOST_KILLS = 2  # of the runs of a trial, by the system, such as for their memory
 SCORE = "eval_eprewmean"
 # Exit codes of a run that has ended, or can be resumed.
-PAUSED = {
-    0,
-    128 + signal.SIGINT,
-    128 + signal.SIGTERM,
-    -signal.SIGTERM,
-    -signal.SIGKILL,
-}
+PAUSED = {0, 128 + signal.SIGINT, 128 + signal.SIGTERM}
+PAUSED |= {-signal.SIGTERM, -signal.SIGKILL}
 LIBC, PR_SET_PDEATHSIG = ctypes.CDLL(None), 1
 
 
@@ -158,13 +153,7 @@ class Search:
             raise UserFileError(
                 f"{error.filename} is of another search: give another folder"
             ) from None
-        return self.runs_of(trial, settings)
-
-    def runs_of(self, trial, settings) -> "Runs":
-        """Returns the runs of a trial, the same as before if it had some."""
-        command = [*self.command, *words_of(settings)]
-        folder = self.folder_of(trial)
-        return Runs(trial, folder, command, self.seeds, self.interval)
+        return Runs(self, trial, settings)
 
 
 class TrialFailed(Exception):
@@ -174,22 +163,25 @@ class TrialFailed(Exception):
 class Runs:
     """The runs of one trial, which train at the same time.
 
+    If the trial had some before, they go on.
+
     Args:
+        search: the ``Search``.
         trial: of Optuna.
-        folder: of their log folders.
-        command: words for ``baselines.run``.
-        seeds: of the runs.
-        interval: agent steps between evaluations.
+        settings: of the trial, by name.
 
     Attributes:
         scores: the mean return, over the runs, of each evaluation that was reported.
     """
 
-    def __init__(self, trial, folder, command, seeds, interval):
-        self.trial, self.lock, self.interval = trial, lock_folder(folder), interval
+    def __init__(self, search, trial, settings):
+        folder = search.folder_of(trial)
+        self.trial, self.lock = trial, lock_folder(folder)
+        self.interval = search.interval
+        command = [*search.command, *words_of(settings)]
         self.commands = {
             os.path.join(folder, str(seed)): [*command, f"--seed={seed}"]
-            for seed in seeds
+            for seed in search.seeds
         }
         self.processes, self.scores, self.kills = [], [], 0
 
@@ -315,7 +307,7 @@ class Tuner:
             folder = search.folder_of(trial)
             if os.path.isdir(folder) and not is_locked(folder):
                 same = optuna.Trial(study, trial._trial_id)
-                runs = search.runs_of(same, trial.params)
+                runs = Runs(search, same, trial.params)
                 runs.scores = list(trial.intermediate_values.values())
                 self.paused.append(runs)
 
