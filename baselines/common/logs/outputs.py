@@ -275,18 +275,14 @@ def find_output(name):
     """
     if name in PACKAGES:
         import_extra(PACKAGES[name], name)
-    if name in OUTPUTS:
-        return OUTPUTS[name]
-    module, colon, attribute = name.partition(":")
-    if not colon:
+    module, colon, kind = name.rpartition(":")
+    known = vars(import_module(module)) if colon else OUTPUTS
+    if kind not in known:
         raise UserValueError(
             f"unknown log format {name!r}{suggest(name, OUTPUTS)} "
             f"(known: {', '.join(OUTPUTS)}; one of your own: module:Class)"
         )
-    home = import_module(module)
-    if not hasattr(home, attribute):
-        raise UserValueError(f"log format {name!r}: {module!r} has no {attribute!r}")
-    return getattr(home, attribute)
+    return known[kind]
 
 
 def bins_of(values):
