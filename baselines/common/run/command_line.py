@@ -44,6 +44,8 @@ BASIC = {  # what every learn() takes
     "num_timesteps": Argument("num_timesteps", arg.Timesteps, NUM_TIMESTEPS),
     "network": Argument("network", arg.Network, None),
 }
+GENERAL = {**RUN_ARGUMENTS, **BASIC, **arg.SHARED_ARGUMENTS}
+GENERAL = {name: x for name, x in GENERAL.items() if name not in NOT_FLAGS}
 
 
 def read_arguments(argv) -> Arguments:
@@ -124,7 +126,7 @@ def layers_of_command(module, words) -> dict:
     spec = find_spec(str(words["env"]))
     env_type = str(words.get("env_type") or find_env_type(spec))
     check_env_type(env_type)
-    wanted = arg.SHARED_ARGUMENTS["defaults"].validate(words.get("defaults", True))
+    wanted = GENERAL["defaults"].validate(words.get("defaults", True))
     network = network_for_env(spec, env_type)
     env = dict(env_type=env_type, network=network, env_id=spec.id)
     layers = find_layers(module, env, wanted)
@@ -169,8 +171,7 @@ def resumed_arguments(words) -> Arguments:
             f"cannot resume {folder} here: it was started from Python, where its "
             f"environment is made; call learn(..., resume={folder!r}) there"
         )
-    shared = arg.SHARED_ARGUMENTS
-    trust = shared["trust"].validate(words.get("trust", False))
+    trust = GENERAL["trust"].validate(words.get("trust", False))
     code = external_code(stored, (), config["log_formats"])
     check_trust(folder, code, trust)
     learn = import_learn(find_algorithm(stored["alg"]))
@@ -210,11 +211,10 @@ FIXED_ON_RESUME = {"seed", "eval_interval", "eval_episodes", "overwrite", "play"
 def complete(words) -> None:
     """Tells a shell what may follow these words of a command line."""
     parser = argparse.ArgumentParser(add_help=False)
-    names = {**RUN_ARGUMENTS, **BASIC, **arg.SHARED_ARGUMENTS}
-    choices = {name: argument.choices for name, argument in names.items()}
+    choices, names = {name: x.choices for name, x in GENERAL.items()}, {*GENERAL}
     if words.get("alg", True) is not True:
-        names |= dict.fromkeys(completion.names_of_learn(find_algorithm(words["alg"])))
-    for name in names.keys() - NOT_FLAGS - {NUM_TIMESTEPS_OF_LEARN}:
+        names.update(completion.names_of_learn(find_algorithm(words["alg"])))
+    for name in names - NOT_FLAGS - {NUM_TIMESTEPS_OF_LEARN}:
         parser.add_argument(f"--{name}")
     quiet_emulator()  # It also registers its games.
     choices |= dict(alg=list_algorithms(), env=[*gym.registry])
@@ -232,9 +232,6 @@ def print_help(words) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         add_help=False,
     )
-    shared = arg.SHARED_ARGUMENTS
-    shared = {k: x for k, x in shared.items() if k not in NOT_FLAGS}
-    general = {**RUN_ARGUMENTS, **BASIC, **shared}
     defaults = {}
     if "alg" in words:
         module = find_algorithm(str(words["alg"]))
@@ -244,9 +241,9 @@ def print_help(words) -> None:
         declared, _ = declare(learn, layers, RUN_ARGUMENTS)
         defaults = dict(ChainMap(*reversed(layers.values())))
         defaults["num_timesteps"] = defaults.get(NUM_TIMESTEPS_OF_LEARN, NUM_TIMESTEPS)
-    cli.add_arguments(parser, general, defaults)
+    cli.add_arguments(parser, GENERAL, defaults)
     if "alg" in words:
-        left_out = {*general, *NOT_FLAGS, NUM_TIMESTEPS_OF_LEARN}
+        left_out = {*GENERAL, *NOT_FLAGS, NUM_TIMESTEPS_OF_LEARN}
         group = parser.add_argument_group(f"arguments of {words['alg']}")
         others = {k: x for k, x in declared.items() if k not in left_out}
         cli.add_arguments(group, others, defaults)
