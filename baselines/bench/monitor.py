@@ -14,11 +14,7 @@ import gymnasium as gym
 from baselines.common.base.errors import UserFileError, UserValueError
 from baselines.common.base.lazy import import_extra
 from baselines.common.base.tables import read_table
-from baselines.common.saving.files import (
-    open_text,
-    synced_size,
-    writing,
-)
+from baselines.common.saving.files import open_text, synced_size, writing
 from baselines.common.saving.log_folder import check_no_run
 
 PACKED = "games.csv.gz"  # the episodes of all environments

@@ -7,11 +7,7 @@ import re
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec
 
-from baselines.common.base.errors import (
-    UserValueError,
-    install_command,
-    suggest,
-)
+from baselines.common.base.errors import UserValueError, install_command, suggest
 from baselines.common.base.lazy import import_module
 
 # Packages with emulators, and the environment types of their games.

@@ -12,11 +12,7 @@ import stable_retro
 from gymnasium.envs.registration import EnvSpec
 
 from baselines.common.base.errors import UserFileError, UserValueError, suggest
-from baselines.common.envs.atari_wrappers import (
-    ClipRewardEnv,
-    FrameStack,
-    WarpFrame,
-)
+from baselines.common.envs.atari_wrappers import ClipRewardEnv, FrameStack, WarpFrame
 from baselines.common.envs.registry import find_spec
 
 

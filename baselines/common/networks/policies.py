@@ -12,12 +12,7 @@ from baselines.common.base.errors import UserTypeError, UserValueError
 from baselines.common.envs.spaces import check_observations
 from baselines.common.networks.distributions import make_distribution
 from baselines.common.networks.layers import dense, reshape_first, split_last
-from baselines.common.networks.model import (
-    Model,
-    State,
-    build_network,
-    check_separate,
-)
+from baselines.common.networks.model import Model, State, build_network, check_separate
 from baselines.common.networks.normalizer import make_normalizer
 
 

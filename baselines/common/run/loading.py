@@ -14,11 +14,7 @@ from baselines.common.arguments.discovery import (
 from baselines.common.arguments.parts import Part, changed_parts
 from baselines.common.base.errors import UserFileError, UserValueError
 from baselines.common.envs.make import build_env, make_env, rendered
-from baselines.common.envs.nests import (
-    flat_actions,
-    flat_observations,
-    space_from_json,
-)
+from baselines.common.envs.nests import flat_actions, flat_observations, space_from_json
 from baselines.common.envs.registry import GAMES, find_env_type, find_spec
 from baselines.common.saving.config import check_trust, external_code, read_config
 from baselines.common.saving.models import find_model, read_model
