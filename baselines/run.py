@@ -24,12 +24,7 @@ from baselines.common.run.evaluation import seed_of_evaluation
 from baselines.common.run.loading import TrainedEnv, rendered
 from baselines.common.saving.checkpoints import list_manifests
 from baselines.common.saving.config import read_config, resume_command, trust_flag
-from baselines.common.saving.log_folder import (
-    MODEL_FILE,
-    check_may_overwrite,
-    check_save_path,
-    check_unused,
-)
+from baselines.common.saving.log_folder import MODEL_FILE, check_save_path, check_unused
 from baselines.common.saving.video import check_packages
 from baselines.common.vec_env import WorkerError
 from baselines.common.vec_env.vec_video_recorder import VecFilm, VecVideoRecorder
@@ -121,11 +116,8 @@ def configure_log(arguments) -> None:
     if arguments["resume"]:
         formats = read_config(folder)["log_formats"]
     logger.configure(folder, formats)
-    if mpi.rank == 0 and not arguments["resume"]:
-        if arguments["overwrite"]:
-            check_may_overwrite(logger.get_dir(), arguments["load_path"])
-        else:
-            check_unused(logger.get_dir())
+    if mpi.rank == 0 and not (arguments["resume"] or arguments["overwrite"]):
+        check_unused(logger.get_dir())
 
 
 def make_train_env(arguments, training):
