@@ -109,14 +109,14 @@ def test_divergence_stops_training(learn, small, make, log_folder):
         assert all(np.isfinite(x).all() for x in tensors.values())
 
 
-def functions_of_parts(learn, defaults):
-    """The functions that ``learn`` builds its parts by, with these defaults."""
+def arguments_of_parts(learn, defaults):
+    """What ``learn`` takes for each function of its parts, with these defaults."""
     for name, argument in declared_arguments(learn).items():
         if part := argument.marker(arg.Part):
             names = ["mlp", "cnn"] if name == "network" else [argument.default]
             for value in [defaults[name]] if name in defaults else names:
                 if value not in (None, *part.without):
-                    yield part.find(value)
+                    yield part.arguments(part.find(value))
 
 
 def test_arguments_have_a_meaning_and_their_defaults_are_in_range(learn):
@@ -126,9 +126,9 @@ def test_arguments_have_a_meaning_and_their_defaults_are_in_range(learn):
     documentation = " ".join(inspect.getdoc(learn).split())
     for name, argument in declared_arguments(learn).items():
         assert f" {name}: {argument.meaning}" in documentation
-    for function in learn, *functions_of_parts(learn, {}):
-        for argument in declared_arguments(function).values():
-            assert argument.meaning, f"{argument.name} of {function.__name__}()"
+    for arguments in declared_arguments(learn), *arguments_of_parts(learn, {}):
+        for argument in arguments.values():
+            assert argument.meaning, argument.name
             if argument.default is not inspect.Parameter.empty:
                 argument.validate(argument.default)
     assert pickle.loads(pickle.dumps(learn)) is learn
@@ -138,8 +138,8 @@ def test_defaults_are_arguments_of_learn_and_its_parts(alg, learn):
     for env_type in *ENV_TYPES, "small":
         defaults = find_defaults(find_algorithm(alg), env_type)
         known = declared_arguments(learn) | {"num_env": RUN_ARGUMENTS["num_env"]}
-        for function in functions_of_parts(learn, defaults):
-            known = declared_arguments(function) | known
+        for arguments in arguments_of_parts(learn, defaults):
+            known = arguments | known
         for name, value in defaults.items():
             known[name].validate(value)
 

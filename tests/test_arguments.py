@@ -157,7 +157,6 @@ def test_a_function_can_be_a_part():
         ({"network": keras.layers.Dense(4)}, example),  # built already
         ({"network": 3}, example),
         ({"network": lambda count=1: None}, example),  # an argument of learn()
-        ({"env": None, "network": "mlp", "reward": lambda run: None}, trpo.learn),
         ({"network": "mlp", "env": None, "nstep": 3}, trpo.learn),
         ({"network": "mlp"}, trpo.learn),  # without an environment
     ],

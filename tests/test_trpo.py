@@ -176,7 +176,7 @@ class Constant:
         return np.full_like(rollout.rewards, self.size), {"paid": self.size}
 
 
-def constant(run, policy, /, size: Annotated[float, "of each reward"] = 0.0):
+def constant(run, policy, size: Annotated[float, "of each reward"] = 0.0):
     return Constant(size)
 
 

@@ -40,7 +40,6 @@ def cloning_loss(params, actions, *, distribution):
 def adversary(
     run,
     policy,
-    /,
     expert_path: Annotated[
         str,
         arg.ReadPath,

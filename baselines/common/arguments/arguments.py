@@ -238,17 +238,10 @@ def check_names(functions, of_learn, of_command) -> None:
     """
     for name, function in functions.items():
         part = of_learn[name].marker(Part)
-        arguments = part.arguments(function)
-        for both in arguments.keys() & {*of_learn, *of_command}:
+        for both in part.arguments(function).keys() & {*of_learn, *of_command}:
             raise UserTypeError(
                 f"the {part.kind} {function.__name__} has an argument {both!r}, which "
                 "is an argument of learn() or of the command line; rename it"
-            )
-        if arguments.keys() & {*part.positional}:
-            raise UserTypeError(
-                f"the {part.kind} {function.__name__} has to take "
-                f"{' and '.join(part.positional)} by position only: put a / behind "
-                f"them, ({', '.join(part.positional)}, /)"
             )
 
 

@@ -22,7 +22,6 @@ class Part(NamedTuple):
         kind: a word for what the function builds, for messages.
         module: the module whose functions can be given by name alone.
         attributes: attributes that the result must have; "or" separates alternatives.
-        positional: names of what the function is given by position.
         by_algorithm: names of arguments that the algorithm gives, not the user.
         without: values that name no function: the algorithm knows what they stand for.
         prefix: of the names of the function's arguments, as arguments of ``learn()``.
@@ -33,7 +32,6 @@ class Part(NamedTuple):
     kind: str
     module: str
     attributes: tuple = ()
-    positional: tuple = ()
     by_algorithm: tuple = ()
     without: tuple = ()
     prefix: str = ""

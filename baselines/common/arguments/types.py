@@ -108,17 +108,16 @@ Critic = Annotated[
     "kind of critics: name of a function in common/networks/critics.py, "
     "module:function, or in Python a function; its arguments can be given as well",
 ]
-REWARD = Part(
-    "reward",
-    "baselines.common.data.rewards",
-    ("begin", "__call__", "get_state or variables"),
-    positional=("run", "policy"),
-    in_model=False,
-    when_loaded="environment",
-)
 Reward = Annotated[
     str | Callable,
-    REWARD,
+    Part(
+        "reward",
+        "baselines.common.data.rewards",
+        ("begin", "__call__", "get_state or variables"),
+        by_algorithm=("run", "policy"),
+        in_model=False,
+        when_loaded="environment",
+    ),
     "rewards to learn from: name of a function in common/data/rewards.py, such as "
     "environment, module:function, or in Python a function; its arguments can be given "
     "as well",

@@ -1,7 +1,7 @@
 """The rewards to learn from: the environment's, or others made from each rollout.
 
 ``--reward=environment`` calls ``environment()`` and ``--reward=my_module:my_function``
-calls yours, ``def my_function(run, policy, /, ...)``, its own arguments by keyword.
+calls yours, ``def my_function(run, policy, ...)``, its own arguments by keyword.
 Such a function returns an object with
 
     begin()
@@ -18,7 +18,7 @@ environment's own, whichever rewards are used.
 """
 
 
-def environment(run, policy, /):
+def environment(run, policy):
     """Rewards as the environment gives them."""
     return EnvironmentRewards()
 
