@@ -1,8 +1,8 @@
 """Finds algorithms by name: any ``<name>/<name>.py`` with a function ``learn``."""
 
 import importlib.util
-import os
 import pkgutil
+from pathlib import Path
 
 import baselines
 from baselines.common.base.errors import UserTypeError, UserValueError, suggest
@@ -15,12 +15,8 @@ GYMNASIUM = {"classic_control", "box2d", "toy_text", "mujoco"}
 
 def list_algorithms() -> list:
     """Returns the names of the algorithms in this package."""
-    folder = os.path.dirname(baselines.__file__)
-    return sorted(
-        name
-        for name in os.listdir(folder)
-        if os.path.isfile(os.path.join(folder, name, f"{name}.py"))
-    )
+    files = Path(baselines.__file__).parent.glob("*/*.py")
+    return sorted(file.stem for file in files if file.stem == file.parent.name)
 
 
 def find_algorithm(alg) -> str:
