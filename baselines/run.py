@@ -25,7 +25,6 @@ from baselines.common.run.loading import TrainedEnv, rendered
 from baselines.common.saving.checkpoints import list_manifests
 from baselines.common.saving.config import read_config, resume_command, trust_flag
 from baselines.common.saving.log_folder import MODEL_FILE, check_save_path, check_unused
-from baselines.common.saving.video import check_packages
 from baselines.common.vec_env import WorkerError
 from baselines.common.vec_env.vec_video_recorder import VecFilm, VecVideoRecorder
 from baselines.play import check_can_play, play
@@ -124,11 +123,8 @@ def make_train_env(arguments, training):
     """Returns the VecEnv of a run, which records videos if the arguments say so."""
     # Of the environments of rank 0 alone, as all ranks have the same folder.
     filmed = training and arguments["save_video_interval"] and mpi.rank == 0
-    if filmed:
-        check_packages("imageio", "imageio_ffmpeg")
     env_type, num_env = arguments["env_type"], arguments["num_env"]
-    names = "reward_scale", "gamestate"
-    names += "on_worker_failure", "worker_timeout"
+    names = "reward_scale", "gamestate", "on_worker_failure", "worker_timeout"
     env = build_env(
         find_spec(arguments["env"]),
         env_type,
