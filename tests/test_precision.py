@@ -14,7 +14,6 @@ import baselines
 from baselines import evaluate, logger, run
 from baselines.a2c import learn
 from baselines.common import backend
-from baselines.common.backend import precision
 from baselines.common.backend.precision import choose_precision, computing_in
 from baselines.common.base import machine
 from baselines.common.base.errors import UserValueError
@@ -63,9 +62,9 @@ def test_state_of_recurrent_networks_is_float32():
 def test_auto_asks_the_processor(tmp_path, monkeypatch, flags, expected):
     if flags:
         (tmp_path / "cpuinfo").write_text(f"model name : Chip\n{flags}\n")
-    found = machine.cpu_has_bfloat16(tmp_path / "cpuinfo")
-    assert found is expected
-    monkeypatch.setattr(machine, "cpu_has_bfloat16", lambda: found)
+    found = machine.bfloat16_flags(tmp_path / "cpuinfo")
+    assert bool(found) is expected
+    monkeypatch.setattr(machine, "bfloat16_flags", lambda: found)
     monkeypatch.setattr(backend, "gpu_has_bfloat16", lambda: None)
     monkeypatch.setenv("TF_ENABLE_ONEDNN_OPTS", "0")
     assert choose_precision("auto") == "float32"
@@ -82,15 +81,15 @@ def test_run_in_auto_is_not_resumed_in_another_precision(tmp_path, monkeypatch):
         with logger.scoped_configure(str(tmp_path), ["csv"]):
             learn(gym.make("CartPole-v1"), "mlp", seed=0, **settings)
 
-    monkeypatch.setattr(precision, "has_bfloat16", lambda: True)
+    monkeypatch.setattr(backend, "gpu_has_bfloat16", lambda: True)
     train(total_timesteps=10)
-    monkeypatch.setattr(precision, "has_bfloat16", lambda: False)
+    monkeypatch.setattr(backend, "gpu_has_bfloat16", lambda: False)
     with pytest.raises(UserValueError, match="precision"):
         train(total_timesteps=20, resume=str(tmp_path))
 
 
 def test_model_is_evaluated_in_its_own_precision_or_another(tmp_path, monkeypatch):
-    monkeypatch.setattr(precision, "has_bfloat16", lambda: True)
+    monkeypatch.setattr(backend, "gpu_has_bfloat16", lambda: True)
     command = "--alg=a2c --env=CartPole-v1 --num_timesteps=40 --precision=bfloat16"
     run.main([*command.split(), f"--log_path={tmp_path}"])
     loaded = []

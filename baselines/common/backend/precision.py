@@ -14,15 +14,10 @@ def choose_precision(precision) -> str:
     """Returns ``precision``; for auto, bfloat16 where it is fast, else float32."""
     if precision != "auto":
         return precision
-    return "bfloat16" if has_bfloat16() else "float32"
-
-
-def has_bfloat16() -> bool:
-    """Whether the GPU, or the CPU if there is none, computes in bfloat16 here."""
-    found = backend.gpu_has_bfloat16()
-    if found is None:
-        return machine.cpu_has_bfloat16() and backend.uses_cpu_bfloat16()
-    return found
+    has_bfloat16 = backend.gpu_has_bfloat16()
+    if has_bfloat16 is None:  # There is no GPU.
+        has_bfloat16 = machine.bfloat16_flags() and backend.uses_cpu_bfloat16()
+    return "bfloat16" if has_bfloat16 else "float32"
 
 
 @contextlib.contextmanager

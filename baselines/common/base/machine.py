@@ -91,17 +91,12 @@ def share_of_cores(jobs):
     return stay_on_share
 
 
-def cpu_has_bfloat16(cpuinfo=CPUINFO) -> bool:
-    """Whether the processor multiplies bfloat16 natively; False if that is unknown.
+def bfloat16_flags(cpuinfo=CPUINFO) -> list:
+    """Returns the kernel's names of instructions that multiply bfloat16 natively.
 
     Args:
-        cpuinfo: the kernel's file about the processor.
+        cpuinfo: the kernel's file about the processor; none are known without it.
     """
-    return bool(bfloat16_flags(cpuinfo))
-
-
-def bfloat16_flags(cpuinfo=CPUINFO) -> list:
-    """Returns the processor's bfloat16 instructions, by the kernel's names."""
     with contextlib.suppress(OSError):
         return sorted(BFLOAT16_FLAGS.intersection(Path(cpuinfo).read_text().split()))
     return []
