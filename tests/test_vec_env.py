@@ -522,6 +522,19 @@ def test_a_worker_that_hangs_is_ended(capsys):
         assert venv.step([0] * 4)[0].tolist() == [[3], [3], [1], [1]]
 
 
+@pytest.mark.slow
+def test_a_worker_that_stops_taking_a_large_request_is_ended():
+    with SubprocVecEnv([CounterEnv], worker_timeout=4) as venv:
+        venv.reset()
+        state = venv.get_state() | {"envs": [np.zeros(10**7)]}
+        (worker,) = worker_processes()
+        worker.suspend()
+        message = "environment 0 did not respond for 4 s and was ended"
+        with time_limit(), pytest.raises(WorkerError, match=message):
+            venv.set_state(state)
+        assert worker_processes() == []
+
+
 def test_an_interrupted_step_ends_the_workers_which_ignore_it_themselves():
     def ctrl_c(*_):
         raise KeyboardInterrupt

@@ -61,9 +61,9 @@ class SubprocVecEnv(VecEnv):
             warning: the episodes of its environments count as truncated after the last
             observations that were received, and new ones begin. ``raise`` raises
             WorkerError.
-        worker_timeout: seconds in which workers have to answer. A worker that does not,
-            for example because its environment hangs, is killed and counts as dead.
-            None for no limit.
+        worker_timeout: seconds in which workers have to answer, or continue to read a
+            large request. A worker that does not, for example because its environment
+            hangs, is killed and counts as dead. None for no limit.
 
     Raises:
         WorkerError: here or in any later call, if an environment raises (with the
@@ -96,7 +96,9 @@ class SubprocVecEnv(VecEnv):
         try:
             for part in split_evenly(len(env_fns), min(num_workers, len(env_fns))):
                 pickled = cloudpickle.dumps(env_fns[part])
-                self._workers.append(WorkerProcess(pickled, part, self._memory))
+                self._workers.append(
+                    WorkerProcess(pickled, part, self._memory, self.worker_timeout)
+                )
             self._requests = dict.fromkeys(self._workers)  # each was asked to make them
             answers = [answer for part in self._receive() for answer in part]
             spaces, resumable = zip(*answers)

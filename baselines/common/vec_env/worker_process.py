@@ -1,10 +1,12 @@
 """One worker process of a SubprocVecEnv, as its parent sees it."""
 
 import contextlib
+import math
 import os
 import pickle
 import select
 import socket
+import struct
 import subprocess
 import sys
 import time
@@ -15,6 +17,7 @@ from baselines.common.base.errors import RaisedInWorker, WorkerDied
 
 PROGRAM = os.path.join(os.path.dirname(__file__), "worker.py")
 EXIT_SECONDS = 5.0  # for workers to end by themselves
+MAX_TIMEOUT = 1e9  # seconds that a socket accepts
 STEP_SHARED = ("step_shared",)  # the request that a worker's bell stands for
 RING = (1).to_bytes(8, sys.byteorder)  # what an eventfd takes
 
@@ -26,6 +29,8 @@ class WorkerProcess:
         env_fns: pickled functions that make these environments.
         part: which slice of all environments they are.
         memory: the shared file.
+        timeout: seconds for which the program may stop reading a request, or sending an
+            answer that it has begun; infinite for no limit.
 
     Attributes:
         starts: how often the program was started since it last made a step.
@@ -35,10 +40,11 @@ class WorkerProcess:
     starts = 0
     hung_for = None
 
-    def __init__(self, env_fns, part, memory):
+    def __init__(self, env_fns, part, memory, timeout):
         self.env_fns = env_fns
         self.part = part
         self.memory = memory
+        self.timeout = timeout
         self.start()
 
     def start(self):
@@ -46,6 +52,10 @@ class WorkerProcess:
         self.hung_for = None
         self.starts += 1
         ours, theirs = socket.socketpair()
+        if self.timeout < MAX_TIMEOUT:
+            limit = struct.pack("ll", math.ceil(self.timeout), 0)
+            for option in (socket.SO_SNDTIMEO, socket.SO_RCVTIMEO):
+                ours.setsockopt(socket.SOL_SOCKET, option, limit)
         heard, rung = make_bell()
         fds = theirs.fileno(), heard, self.memory.fileno()
         # By its path: python -m would put the current folder first in sys.path.
@@ -69,11 +79,14 @@ class WorkerProcess:
     def send(self, *request):
         """Sends the name of a method of ``Worker`` and its arguments."""
         # If the worker died, receive() says so, with its exit status.
-        with contextlib.suppress(ConnectionError):
-            if request == STEP_SHARED:
-                self._bell.write(RING)
-            else:
-                self.pipe.send_bytes(pickle.dumps(request))
+        try:
+            with contextlib.suppress(ConnectionError):
+                if request == STEP_SHARED:
+                    self._bell.write(RING)
+                else:
+                    self.pipe.send_bytes(pickle.dumps(request))
+        except BlockingIOError:
+            self.end_hung(self.timeout)
 
     def wait(self, seconds) -> bool:
         """Whether ``receive`` will not block, after at most so many seconds."""
@@ -89,7 +102,9 @@ class WorkerProcess:
         """
         try:
             message = self.pipe.recv_bytes()
-        except (EOFError, OSError):
+        except (EOFError, OSError) as error:
+            if isinstance(error, BlockingIOError):
+                self.end_hung(self.timeout)
             raise WorkerDied(f"{self} {self.describe_end()}") from None
         ok, answer = pickle.loads(message)
         if ok:
