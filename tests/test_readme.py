@@ -3,6 +3,7 @@
 Notebooks, whose cells share their variables, are in test_notebooks.py.
 """
 
+import gc
 import os
 import re
 import runpy
@@ -309,6 +310,7 @@ def test_readme_snippet_runs_as_a_script(code, tmp_path):
 @pytest.mark.parametrize("code", [code for code in SCRIPTS if code not in README])
 def test_docs_snippet_runs(code, home):
     exec(compile(shortened(code), "snippet", "exec"), {"__name__": "snippet"})
+    gc.collect()  # ends the workers of environments that a snippet does not close
 
 
 @pytest.mark.slow
