@@ -37,6 +37,7 @@ from baselines.common.saving.config import (
     resume_command,
     trust_flag,
 )
+from baselines.common.saving.files import check_writable
 from baselines.common.saving.log_folder import check_may_overwrite
 from baselines.common.saving.progress import check_may_restart
 from baselines.common.updates.update import move_towards
@@ -207,6 +208,8 @@ class Run:
         if not self.total_timesteps:
             return  # Only a model is loaded.
         self.clock.begin()
+        if self.checkpoint_interval:
+            check_writable(self.checkpoints.folder)
         overwrite = self.arguments["overwrite"]
         if overwrite and logger.get_dir():
             check_may_overwrite(logger.get_dir(), self.load_path)

@@ -169,8 +169,7 @@ def with_equal_variables(update, variables, steps):
     """
     trained = [variable for step in steps for variable in step.variables]
     shared = list({id(v): v for v in (*variables, *trained)}.values())
-    for variable in shared:
-        variable.assign(mpi.broadcast(np.asarray(variable)))
+    broadcast(shared)
     calls = itertools.count()
 
     def checked_update(*inputs):
@@ -276,6 +275,13 @@ def move_towards(targets: list, sources: list, fraction: float) -> None:
     for target, source in zip(targets, sources, strict=True):
         moved = source if fraction == 1 else target + fraction * (source - target)
         target.assign(moved)
+
+
+def broadcast(variables) -> None:
+    """Sets variables to their values on rank 0."""
+    if mpi.size > 1:
+        for variable in variables:
+            variable.assign(mpi.broadcast(np.asarray(variable)))
 
 
 def check_equal(variables) -> None:
