@@ -212,7 +212,7 @@ profile = profile_kv  # A context manager of contextlib can decorate functions, 
 
 @contextlib.contextmanager
 def scoped(new):
-    """Logs by another ``Logger`` inside a ``with`` block."""
+    """Logs by another ``Logger`` inside a ``with`` block, and closes it."""
     global current
     outer, current = current, new
     try:

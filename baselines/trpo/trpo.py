@@ -99,7 +99,7 @@ def learn(
     networks = network, value_network
     policy = run.make_model(Policy, *networks, normalize_observations, distribution)
     run.load(policy)
-    reward = reward(run, policy)
+    reward = reward(run=run, policy=policy)
     nsteps = math.ceil(timesteps_per_batch / env.num_envs)
     num_samples = env.num_envs * nsteps
     num_minibatches = max(1, num_samples // MINIBATCH)

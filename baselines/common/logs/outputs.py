@@ -279,7 +279,7 @@ def find_output(name):
     known = vars(import_module(module)) if colon else OUTPUTS
     if kind not in known:
         raise UserValueError(
-            f"unknown log format {name!r}{suggest(name, OUTPUTS)} "
+            f"unknown log format {name!r}{suggest(kind, known)} "
             f"(known: {', '.join(OUTPUTS)}; one of your own: module:Class)"
         )
     return known[kind]

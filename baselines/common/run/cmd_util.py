@@ -70,7 +70,8 @@ def parse_unknown_args(words) -> dict:
     """Returns a dict of text by name from ``--name=text`` and ``--name text``.
 
     Raises:
-        UserValueError: for words in neither form.
+        UserValueError: for words in neither form, and for a name without a value or
+            given twice.
     """
     found = cli.read_words(words)
     for name, text in found.items():

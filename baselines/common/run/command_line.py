@@ -109,7 +109,8 @@ def gather_run(learn, layers) -> Arguments:
     try:
         return gather(learn, layers, RUN_ARGUMENTS)
     except (UserTypeError, UserValueError) as error:
-        # In Python, an argument that does not exist is a TypeError.
+        # In Python, an argument that does not exist is a TypeError, and the length of a
+        # run has OpenAI Baselines' other name.
         text = str(error).replace(NUM_TIMESTEPS_OF_LEARN, "num_timesteps")
         raise UserValueError(text) from None
 
