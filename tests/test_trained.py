@@ -187,7 +187,7 @@ class Halves:
         return 0.5 * rollout.rewards, {}
 
 
-def halves(run, policy, /):
+def halves(run, policy):
     return Halves()
 """
 
