@@ -33,8 +33,13 @@ EVALUATIONS = 10  # of each run, unless the command says how often
 MOST_KILLS = 2  # of the runs of a trial, by the system, such as for their memory
 SCORE = "eval_eprewmean"
 # Exit codes of a run that has ended, or can be resumed.
-PAUSED = {0, 128 + signal.SIGINT, 128 + signal.SIGTERM}
-PAUSED |= {-signal.SIGTERM, -signal.SIGKILL}
+PAUSED = {
+    0,
+    128 + signal.SIGINT,
+    128 + signal.SIGTERM,
+    -signal.SIGTERM,
+    -signal.SIGKILL,
+}
 LIBC, PR_SET_PDEATHSIG = ctypes.CDLL(None), 1
 
 
