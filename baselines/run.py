@@ -17,11 +17,10 @@ from baselines import logger
 from baselines.common.arguments import cli
 from baselines.common.base import mpi
 from baselines.common.base.errors import UserError, UserFileError, UserValueError
-from baselines.common.envs.make import build_env
 from baselines.common.envs.registry import find_env_type, find_spec
 from baselines.common.run.command_line import read_arguments
 from baselines.common.run.evaluation import seed_of_evaluation
-from baselines.common.run.loading import TrainedEnv, rendered
+from baselines.common.run.loading import TrainedEnv
 from baselines.common.saving.checkpoints import list_manifests
 from baselines.common.saving.config import read_config, resume_command, trust_flag
 from baselines.common.saving.log_folder import MODEL_FILE, check_save_path, check_unused
@@ -123,16 +122,13 @@ def make_train_env(arguments, training):
     """Returns the VecEnv of a run, which records videos if the arguments say so."""
     # Of the environments of rank 0 alone, as all ranks have the same folder.
     filmed = training and arguments["save_video_interval"] and mpi.rank == 0
-    env_type, num_env = arguments["env_type"], arguments["num_env"]
-    names = "reward_scale", "gamestate", "on_worker_failure", "worker_timeout"
-    env = build_env(
-        find_spec(arguments["env"]),
-        env_type,
-        num_env=num_env,
-        seed=arguments["seed"],
+    names = "reward_scale", "on_worker_failure", "worker_timeout"
+    env = trained_env(arguments).make(
+        arguments["num_env"],
+        arguments["seed"],
+        "rgb_array" if filmed else None,
         log_dir=logger.get_dir() if training else None,
         **{name: arguments[name] for name in names},
-        **rendered(num_env, "rgb_array" if filmed else None, env_type),
     )
     if not filmed:
         return env

@@ -15,8 +15,8 @@ import baselines
 from baselines import logger, run
 from baselines.a2c import learn
 from baselines.common.base import mpi
-from baselines.common.envs.make import rendered
-from baselines.common.run.loading import find_env
+from baselines.common.run import loading
+from baselines.common.run.loading import TrainedEnv, find_env
 from baselines.common.saving import config
 from baselines.common.saving.checkpoints import list_manifests
 from baselines.play import play
@@ -151,5 +151,7 @@ def test_videos_of_training(empty_folder):
 
 def test_retro_games_that_are_drawn_have_a_worker_each(monkeypatch):
     monkeypatch.setattr(mpi, "available_cores", lambda: 2)
-    assert rendered(4, "rgb_array", "retro")["num_workers"] == 4
-    assert rendered(4, "rgb_array", "atari")["num_workers"] == 2
+    monkeypatch.setattr(loading, "build_env", lambda *_, **settings: settings)
+    for env_type, num_workers in ("retro", 4), ("atari", 2):
+        env = TrainedEnv(None, env_type, None, {})
+        assert env.make(4, 0, "rgb_array")["num_workers"] == num_workers

@@ -5,7 +5,6 @@ import copy
 import os
 import sys
 from ctypes.util import find_library
-from types import MappingProxyType
 from typing import Any
 
 import gymnasium as gym
@@ -250,23 +249,6 @@ def use_workers(env_type, num_env) -> bool:
     in_parallel = min(num_env, mpi.available_cores())
     seconds = STEP_SECONDS.get(env_type, 1.0)
     return num_env > 1 and num_env * seconds * (1 - 1 / in_parallel) > WAKE_UP_SECONDS
-
-
-def rendered(num_env, mode, env_type, env_kwargs=MappingProxyType({})) -> dict:
-    """Returns arguments of ``make_vec_env`` for environments that may be rendered.
-
-    In one process, TensorFlow and graphics drivers crash, so these run in workers.
-
-    Args:
-        num_env, env_type, env_kwargs: as in ``make_vec_env``.
-        mode: ``human``, ``rgb_array``, or None for environments that are not rendered.
-    """
-    if mode is None:
-        return dict(env_kwargs=dict(env_kwargs))
-    # stable-retro can run one emulator per process.
-    most = num_env if env_type == "retro" else mpi.available_cores()
-    kwargs = {**env_kwargs, "render_mode": mode}
-    return dict(env_kwargs=kwargs, num_workers=min(num_env, most))
 
 
 def build_env(spec, env_type, **arguments) -> VecEnv:

@@ -12,8 +12,9 @@ from baselines.common.arguments.discovery import (
     list_algorithms,
 )
 from baselines.common.arguments.parts import Part, changed_parts
+from baselines.common.base import mpi
 from baselines.common.base.errors import UserFileError, UserValueError
-from baselines.common.envs.make import build_env, make_env, rendered
+from baselines.common.envs.make import build_env, make_env
 from baselines.common.envs.nests import flat_actions, flat_observations, space_from_json
 from baselines.common.envs.registry import GAMES, find_env_type, find_spec
 from baselines.common.saving.config import check_trust, external_code, read_config
@@ -109,15 +110,30 @@ class TrainedEnv(NamedTuple):
         with contextlib.closing(made) as env:
             return env.metadata.get("render_fps", 30)
 
-    def make(self, num_env=1, seed=None, render_mode=None):
-        """Returns a VecEnv of it, rendered or not; arguments as in ``make_vec_env``."""
+    def make(self, num_env=1, seed=None, render_mode=None, **settings):
+        """Returns a VecEnv of it, rendered or not.
+
+        In one process, TensorFlow and graphics drivers crash, so environments that are
+        rendered run in workers.
+
+        Args:
+            num_env, seed, settings: as in ``make_vec_env``.
+            render_mode: ``human``, ``rgb_array``, or None for no rendering.
+        """
+        env_kwargs = dict(self.env_kwargs)
+        if render_mode is not None:
+            # stable-retro can run one emulator per process.
+            most = num_env if self.env_type == "retro" else mpi.available_cores()
+            settings["num_workers"] = min(num_env, most)
+            env_kwargs["render_mode"] = render_mode
         return build_env(
             self.spec,
             self.env_type,
             num_env=num_env,
             seed=seed,
             gamestate=self.gamestate,
-            **rendered(num_env, render_mode, self.env_type, self.env_kwargs),
+            env_kwargs=env_kwargs,
+            **settings,
         )
 
 
