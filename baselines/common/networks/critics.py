@@ -22,10 +22,9 @@ where returns and discounts are as in ``values.py``.
 
 from typing import Annotated
 
-from annotated_types import Interval
 from keras import ops
 
-from baselines.common.arguments.types import MOST, Count, CountOrZero
+from baselines.common.arguments.types import Count, CountOrZero
 from baselines.common.base.errors import UserValueError
 from baselines.common.networks.quantiles import quantile_losses
 
@@ -42,9 +41,7 @@ def joint():
 
 def truncated_quantiles(
     num_critics: Annotated[Count, "number of critics"] = 5,
-    num_quantiles: Annotated[
-        int, Interval(ge=1, le=MOST), "quantiles of returns of each critic"
-    ] = 25,
+    num_quantiles: Annotated[Count, "quantiles of returns of each critic"] = 25,
     dropped_quantiles: Annotated[
         CountOrZero, "highest quantiles of each target critic that are left out"
     ] = 2,

@@ -23,7 +23,7 @@ import numpy as np
 from annotated_types import Interval
 from keras import ops
 
-from baselines.common.arguments.types import MOST
+from baselines.common.arguments.types import MOST, Count
 from baselines.common.base.errors import UserValueError
 from baselines.common.networks.quantiles import huber, quantile_losses
 
@@ -47,9 +47,7 @@ def categorical(
 
 
 def quantiles(
-    num_quantiles: Annotated[
-        int, Interval(ge=1, le=MOST), "quantiles of the distribution of returns"
-    ] = 200,
+    num_quantiles: Annotated[Count, "quantiles of the distribution of returns"] = 200,
 ):
     """Values as quantiles of returns (QR-DQN, Dabney et al. 2018)."""
     return QuantileValues(num_quantiles)
