@@ -1,4 +1,4 @@
-"""Losses of values and of quantiles."""
+"""Losses of quantiles."""
 
 import numpy as np
 from keras import ops
@@ -21,8 +21,3 @@ def quantile_losses(outputs, targets):
     losses = ops.mean(slopes * (errors - clipped / 2), axis=-1)
     # The gradient by hand takes a quarter of the time: N M errors fill the memory.
     return losses - ops.mean(slopes, axis=-1) * (outputs - ops.stop_gradient(outputs))
-
-
-def huber(errors):
-    """Returns Huber's loss of absolute errors, of any shape."""
-    return ops.where(errors < 1.0, 0.5 * ops.square(errors), errors - 0.5)

@@ -19,13 +19,14 @@ the next state's value, 0 where the episode had ended.
 
 from typing import Annotated
 
+import keras
 import numpy as np
 from annotated_types import Interval
 from keras import ops
 
 from baselines.common.arguments.types import MOST, Count
 from baselines.common.base.errors import UserValueError
-from baselines.common.networks.quantiles import huber, quantile_losses
+from baselines.common.networks.quantiles import quantile_losses
 
 
 def scalar():
@@ -69,7 +70,7 @@ class ScalarValues:
     def losses(self, outputs, targets):
         """Returns losses [B] of outputs [B, 1], and priorities [B]: TD errors."""
         errors = ops.abs(outputs - targets)[:, 0]
-        return huber(errors), errors
+        return keras.losses.huber(targets, outputs), errors
 
 
 class CategoricalValues:
