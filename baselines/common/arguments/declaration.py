@@ -124,11 +124,9 @@ def plain(value):
 
 
 def literal(text):
-    """Returns the value of a Python literal, a truth value or ``none``, else None."""
+    """Returns the value of a Python literal or of ``none``, else None."""
     if text.lower() == "none":
         return NONE
-    if text.lower() in ("true", "false", "yes", "no"):
-        return BOOLEANS[text.lower()]
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
