@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import functools
 import os
 import sys
 from ctypes.util import find_library
@@ -42,7 +43,7 @@ from baselines.common.vec_env import (
 from baselines.common.vec_env.gymnasium_vec_env import GymnasiumVecEnv
 from baselines.common.vec_env.subproc_vec_env import WORKER_TIMEOUT
 
-FRAME_STACK = {"atari": 4, "retro": 4}  # by environment type
+FRAME_STACK = 4  # of games
 EXTRAS = {  # that install what an environment type needs
     "box2d": "box2d",
     "classic_control": "play",
@@ -213,19 +214,17 @@ def make_vec_env(
     seed, rank = mpi.seed_of_rank(seed), mpi.rank
 
     def env_fn(index):
-        def make():
-            return make_env(
-                spec,
-                env_type,
-                seed=None if seed is None else seed + index,
-                monitor_file=log_dir and os.path.join(log_dir, f"{rank}.{index}"),
-                reward_scale=reward_scale,
-                wrapper_kwargs=wrapper_kwargs,
-                env_kwargs=env_kwargs,
-                gamestate=gamestate,
-            )
-
-        return make
+        return functools.partial(
+            make_env,
+            spec,
+            env_type,
+            seed=None if seed is None else seed + index,
+            monitor_file=log_dir and os.path.join(log_dir, f"{rank}.{index}"),
+            reward_scale=reward_scale,
+            wrapper_kwargs=wrapper_kwargs,
+            env_kwargs=env_kwargs,
+            gamestate=gamestate,
+        )
 
     env_fns = [env_fn(start_index + i) for i in range(num_env)]
     if env_type == "retro" and num_workers is None:
@@ -259,9 +258,7 @@ def build_env(spec, env_type, **arguments) -> VecEnv:
         arguments: further arguments of ``make_vec_env``.
     """
     env = make_vec_env(spec, env_type, **arguments)
-    if env_type in FRAME_STACK:
-        env = VecFrameStack(env, FRAME_STACK[env_type])
-    return env
+    return VecFrameStack(env, FRAME_STACK) if env_type in GAMES else env
 
 
 def as_vec_env(env: Any, seed: int | None = None) -> VecEnv:
