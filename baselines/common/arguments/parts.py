@@ -115,8 +115,7 @@ class Builder:
 
     def __init__(self, part, value, keywords):
         self.part, self.value = part, value
-        names = {name: name.removeprefix(part.prefix) for name in keywords}
-        keywords = {names[name]: value for name, value in keywords.items()}
+        keywords = {k.removeprefix(part.prefix): x for k, x in keywords.items()}
         self.build = functools.partial(part.find(value), **keywords)
         self.context = contextlib.nullcontext  # entered while building
 

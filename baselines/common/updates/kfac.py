@@ -161,7 +161,8 @@ class KFAC:
                 block.momentum.assign(ops.zeros_like(block.momentum))
         elif self.count < COLD_UPDATES or self.count % self.interval:
             return
-        for variable, array in zip(self._eigen(), self._result(), strict=True):
+        eigen = [variable for block in self.blocks for variable in block.eigen]
+        for variable, array in zip(eigen, self._result(), strict=True):
             variable.assign(array)
         if self.count > COLD_UPDATES:
             self._begin()
@@ -181,10 +182,6 @@ class KFAC:
                 "the statistics of the Fisher matrix are not finite; a smaller lr or "
                 "kfac_clip may help"
             ) from error
-
-    def _eigen(self) -> list:
-        """Returns the variables that hold a decomposition, in its order."""
-        return [variable for block in self.blocks for variable in block.eigen]
 
     def get_state(self) -> dict:
         return {
