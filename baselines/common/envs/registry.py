@@ -32,9 +32,10 @@ def find_spec(env_id) -> EnvSpec:
     module, colon, name = env_id.rpartition(":")
     if colon:
         import_module(module)
-    if name not in gym.registry:
-        quiet_emulator()
-    if name in gym.registry or (register_robotics() and name in gym.registry):
+    for register in quiet_emulator, register_robotics:
+        if name not in gym.registry:
+            register()
+    if name in gym.registry:
         return gym.spec(name)
     games = list_retro_games()
     if name in games:
@@ -76,14 +77,11 @@ def quiet_mujoco():
         mujoco.set_mju_user_warning(before)
 
 
-def register_robotics() -> bool:
+def register_robotics() -> None:
     """Registers the environments of gymnasium-robotics, if it is installed."""
-    try:
+    with contextlib.suppress(ImportError):
         # Only here, because it takes a second.
         import gymnasium_robotics  # noqa: F401
-    except ImportError:
-        return False
-    return True
 
 
 def list_retro_games() -> list:
