@@ -18,7 +18,7 @@ def check_video(path) -> None:
         raise UserValueError(
             f"the video has to be a file {' or '.join(SUFFIXES)}, received {path!r}"
         )
-    check_packages("imageio", "imageio_ffmpeg")
+    import_extra("imageio_ffmpeg", "video")
 
 
 class TerminalFrame(gym.Wrapper):
@@ -31,12 +31,6 @@ class TerminalFrame(gym.Wrapper):
         if terminated or truncated:
             info = {**info, "terminal_frame": self.env.render()}
         return obs, reward, terminated, truncated, info
-
-
-def check_packages(*names) -> None:
-    """Raises MissingDependency unless packages for videos are installed."""
-    for name in names:
-        import_extra(name, "video")
 
 
 def encode_gif(frames, frames_per_second) -> bytes:

@@ -4,8 +4,9 @@ import math
 import os
 from collections.abc import Callable
 
+from baselines.common.base.lazy import import_extra
 from baselines.common.saving.files import writing
-from baselines.common.saving.video import check_packages, enlarge, open_video, shrink
+from baselines.common.saving.video import enlarge, open_video, shrink
 from baselines.common.vec_env.vec_env import VecEnv, VecEnvWrapper, tile_images
 
 FRAMES_PER_SECOND = 30
@@ -48,7 +49,7 @@ class VecVideoRecorder(VecEnvWrapper):
         self.record_video_trigger = record_video_trigger
         self.video_length = video_length
         self.num_steps = 0
-        check_packages("imageio", "imageio_ffmpeg")
+        import_extra("imageio_ffmpeg", "video")
         self.video = self.path = None
         self.frames_left = 0
 
@@ -117,7 +118,7 @@ class VecFilm(VecEnvWrapper):
 
     def __init__(self, venv, steps_per_second):
         super().__init__(venv)
-        check_packages("imageio")
+        import_extra("imageio", "video")
         self.interval = math.ceil(steps_per_second / MAX_FRAMES_PER_SECOND)
         self.frames_per_second = steps_per_second / self.interval
         self.frames = []
