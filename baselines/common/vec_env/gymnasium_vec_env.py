@@ -43,7 +43,6 @@ class GymnasiumVecEnv(VecEnv):
         super().__init__(vector_env.num_envs, observation_space, action_space)
         self.vector_env = vector_env
         self._seed = seed
-        self._actions = None
 
     def env_method(self, name, *args, indices=None, **kwargs):
         vector_env = self.vector_env.unwrapped
