@@ -9,8 +9,6 @@ find it there, whoever acts: in training, evaluations, ``play`` and ``predict``.
 import gymnasium as gym
 import numpy as np
 
-from baselines.common.base.errors import UserValueError
-
 KEY = "action_mask"
 
 
@@ -45,45 +43,12 @@ class MaskedObservation(gym.Wrapper):
         return {"observation": obs, KEY: np.asarray(mask, np.int8).ravel()}
 
 
-class CheckedMask(gym.Wrapper):
-    """Refuses a mask without a valid action, of flattened observations.
+def has_choice(mask, space) -> bool:
+    """Returns whether a mask has a valid action; for MultiDiscrete, in each component.
 
-    Args:
-        env: the environment.
-        part: where the mask is in an observation.
+    Bits of MultiBinary may always be 0.
     """
-
-    stateless = True  # for checkpoints
-
-    def __init__(self, env, part):
-        super().__init__(env)
-        self.part = part
-        self.steps = 0
-        # A bit may always be 0; of other actions, each component needs a valid one.
-        space, counts = env.action_space, []
-        if isinstance(space, gym.spaces.Discrete):
-            counts = [int(space.n)]
-        elif isinstance(space, gym.spaces.MultiDiscrete):
-            counts = space.nvec.ravel().tolist()
-        self.first = np.cumsum([0, *counts])[:-1]
-
-    def reset(self, **kwargs):
-        self.steps = 0
-        obs, info = self.env.reset(**kwargs)
-        self._check(obs)
-        return obs, info
-
-    def step(self, action):
-        self.steps += 1
-        obs, reward, terminated, truncated, info = self.env.step(action)
-        if not (terminated or truncated):
-            self._check(obs)
-        return obs, reward, terminated, truncated, info
-
-    def _check(self, obs):
-        mask, first = obs[self.part], self.first
-        if first.size and not np.maximum.reduceat(mask, first).all():
-            raise UserValueError(
-                f"{self.unwrapped} has no valid action in its {KEY} after step "
-                f"{self.steps} of an episode"
-            )
+    if isinstance(space, gym.spaces.MultiDiscrete):
+        first = np.cumsum([0, *space.nvec.ravel()])[:-1]
+        return bool(np.maximum.reduceat(mask, first).all())
+    return not isinstance(space, gym.spaces.Discrete) or bool(mask.any())

@@ -11,7 +11,7 @@ import gymnasium as gym
 import numpy as np
 
 from baselines.common.base.errors import UserTypeError, UserValueError, shown
-from baselines.common.envs.masks import KEY, CheckedMask
+from baselines.common.envs.masks import KEY, has_choice
 from baselines.common.envs.spaces import is_image
 
 NESTS = gym.spaces.Dict, gym.spaces.Tuple
@@ -148,7 +148,11 @@ class MixedActions(gym.Space):
 
 
 class FlatEnv(gym.Wrapper):
-    """Flattens observations of Dicts and Tuples; takes their actions as vectors."""
+    """Flattens observations of Dicts and Tuples; takes their actions as vectors.
+
+    Raises:
+        UserValueError: for an ``action_mask`` without a valid action.
+    """
 
     stateless = True  # for checkpoints
 
@@ -156,24 +160,35 @@ class FlatEnv(gym.Wrapper):
         super().__init__(env)
         self.observation_space = flat_observations(env.observation_space)
         self.action_space = flat_actions(env.action_space)
+        self.mask = getattr(self.observation_space, "parts", {}).get(KEY)
+        self.steps = 0
 
     def reset(self, **kwargs):
+        self.steps = 0
         obs, info = self.env.reset(**kwargs)
-        return flatten(self.observation_space, obs), info
+        return self._flatten(obs, False), info
 
     def step(self, action):
+        self.steps += 1
         action = unflatten(self.action_space, action)
-        obs, *results, info = self.env.step(action)
-        return flatten(self.observation_space, obs), *results, info
+        obs, reward, terminated, truncated, info = self.env.step(action)
+        obs = self._flatten(obs, terminated or truncated)
+        return obs, reward, terminated, truncated, info
+
+    def _flatten(self, obs, ended):
+        obs = flatten(self.observation_space, obs)
+        if self.mask and not (ended or has_choice(obs[self.mask], self.action_space)):
+            raise UserValueError(
+                f"{self.unwrapped} has no valid action in its {KEY} after step "
+                f"{self.steps} of an episode"
+            )
+        return obs
 
 
 def flatten_env(env) -> gym.Env:
     """Returns ``env``, with nests as vectors, and its mask of actions checked."""
     both = env.observation_space, env.action_space
-    nested = any(isinstance(space, NESTS) for space in both)
-    env = FlatEnv(env) if nested else env
-    parts = getattr(env.observation_space, "parts", {})
-    return CheckedMask(env, parts[KEY]) if nested and KEY in parts else env
+    return FlatEnv(env) if any(isinstance(space, NESTS) for space in both) else env
 
 
 def flat_observations(space, stack=1) -> gym.Space:
