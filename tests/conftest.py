@@ -158,6 +158,13 @@ def copied_after(*updates, to="cut"):
 
 
 @pytest.fixture
+def log_folder(tmp_path):
+    """Logs to a folder as CSV; without it, what a test trains leaves no files."""
+    with logger.scoped_configure(str(tmp_path / "log"), ["csv"]):
+        yield tmp_path / "log"
+
+
+@pytest.fixture
 def empty_folder(tmp_path, monkeypatch):
     """Runs a test in an empty folder, and logs below it."""
     monkeypatch.chdir(tmp_path)

@@ -6,7 +6,7 @@ from keras import Variable, ops
 from memory_checks import check_memory
 from toy_envs import CounterEnv
 
-from baselines import acer, logger
+from baselines import acer
 from baselines.acer.acer import acer_loss
 from baselines.common import backend
 from baselines.common.base.errors import UserTypeError, UserValueError
@@ -15,12 +15,6 @@ from baselines.common.data.returns import retrace
 from baselines.common.data.sequence_replay import SequenceReplayBuffer, Sequences
 from baselines.common.updates.trust_region import limit_gradients
 from baselines.common.vec_env import DummyVecEnv, VecFrameStack
-
-
-@pytest.fixture(autouse=True)
-def no_log():
-    with logger.scoped_configure(None, []):
-        yield
 
 
 def floats(*values):

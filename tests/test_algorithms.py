@@ -51,12 +51,6 @@ def flags(settings):
     return [f"--{name}={value}" for name, value in settings.items()]
 
 
-@pytest.fixture(autouse=True)
-def log_folder(tmp_path):
-    with logger.scoped_configure(str(tmp_path / "log"), ["csv"]):
-        yield tmp_path / "log"
-
-
 @pytest.fixture
 def make(env_id):
     """A function that makes environments as one VecEnv."""

@@ -11,7 +11,7 @@ from gymnasium import spaces
 from keras import ops
 from toy_envs import CounterEnv
 
-from baselines import ddpg, dqn, logger, sac, td3
+from baselines import ddpg, dqn, sac, td3
 from baselines.common import backend
 from baselines.common.arguments.discovery import (
     find_algorithm,
@@ -45,12 +45,6 @@ def test_rewards_that_clip_return_is_not_for_are_refused():
     for wrong, n_step in (0.5, 1), (-1.25, 1), (0.5, 3), (-2.0, 3):
         with pytest.raises(UserValueError, match=f"from -1 to 0, received {wrong:.4g}"):
             check_returns(np.float32([[-1, wrong]]), 0.5, n_step)
-
-
-@pytest.fixture(autouse=True)
-def no_log():
-    with logger.scoped_configure(None, []):
-        yield
 
 
 class Pushed(CounterEnv):
@@ -272,10 +266,9 @@ def updated(request):
         names.update(now)
         return int(now["critic_optimizer"].iterations) > 0
 
-    with logger.scoped_configure(None, []):
-        env = Pushed(truncate_after=4)
-        untrained = alg.learn(env, "mlp", total_timesteps=0, **settings)
-        alg.learn(env, "mlp", total_timesteps=40, callback=callback, **settings)
+    env = Pushed(truncate_after=4)
+    untrained = alg.learn(env, "mlp", total_timesteps=0, **settings)
+    alg.learn(env, "mlp", total_timesteps=40, callback=callback, **settings)
     return alg, names, list(map(keras.ops.convert_to_numpy, untrained.critic_variables))
 
 
@@ -425,9 +418,8 @@ def trained(request):
     if alg is sac:
         settings |= dict(target_entropy=5.0)
     kind = CounterEnv if alg is dqn else Pushed
-    with logger.scoped_configure(None, []):
-        env = DummyVecEnv([lambda: kind(truncate_after=5)] * 2)
-        return alg, names_after(alg, env, **settings)
+    env = DummyVecEnv([lambda: kind(truncate_after=5)] * 2)
+    return alg, names_after(alg, env, **settings)
 
 
 def test_training_updates_priorities_rates_and_all_parts(trained):

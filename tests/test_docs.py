@@ -14,7 +14,6 @@ from pathlib import Path
 import gymnasium as gym
 import pytest
 
-from baselines import logger
 from baselines.common.arguments.discovery import (
     find_algorithm,
     find_defaults,
@@ -28,12 +27,6 @@ DOCS = sorted(ROOT.glob("docs/**/*.md"))
 ALGORITHMS = list_algorithms()
 
 each_algorithm = pytest.mark.parametrize("alg", ALGORITHMS, scope="module")
-
-
-@pytest.fixture(autouse=True)
-def log_folder(tmp_path):
-    with logger.scoped_configure(str(tmp_path), ["csv"]):
-        yield tmp_path
 
 
 def read_page(alg):

@@ -8,7 +8,7 @@ from memory_checks import check_memory
 from white_images import Peak, image_env
 
 import baselines
-from baselines import logger, rainbow
+from baselines import rainbow
 from baselines.common.base import mpi
 from baselines.common.base.errors import UserError, UserValueError
 from baselines.common.data.episodes import count_due
@@ -33,12 +33,6 @@ from baselines.dqn.dqn import dqn_loss, epsilon_at, learn, q_targets
 
 SCALARS = ScalarValues()
 VECTOR = spaces.Box(-1, 1, (3,), np.float32)
-
-
-@pytest.fixture(autouse=True)
-def no_log():
-    with logger.scoped_configure(None, []):
-        yield
 
 
 TWICE = keras.Sequential([keras.layers.Dense(4)])

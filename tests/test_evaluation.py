@@ -57,13 +57,7 @@ class Returns:
         return np.zeros(1), np.zeros(1), np.ones(1, bool), infos
 
 
-@pytest.fixture
-def quiet():
-    with logger.scoped_configure(None, []):
-        yield
-
-
-def test_best_model_is_kept(quiet):
+def test_best_model_is_kept():
     model = Sure()
     evaluation = Evaluation(Returns([1, 3, 4, 6, 0, 8]), 100, episodes=2)
     evaluation.start(model, "folder")
@@ -230,7 +224,7 @@ def test_training_does_not_notice_evaluations(tmp_path):
         np.testing.assert_array_equal(value, weights[1][name])
 
 
-def test_evaluations_do_not_play_the_episodes_trained_on(quiet):
+def test_evaluations_do_not_play_the_episodes_trained_on():
     class Seeded(gym.Wrapper):
         def reset(self, *, seed=None, options=None):
             if seed is not None:
@@ -294,7 +288,7 @@ def test_training_stops_at_a_score(tmp_path):
     assert float(last["eval_eprewmean"]) >= 5
 
 
-def test_an_environment_is_evaluated_in_without_a_vec_env(quiet):
+def test_an_environment_is_evaluated_in_without_a_vec_env():
     env = gym.make("CartPole-v1")
     model = a2c.learn(env=env, network="mlp", seed=0, total_timesteps=0)
     results = evaluate(model, gym.make("CartPole-v1"), 3)
@@ -318,7 +312,7 @@ def test_environment_without_a_monitor_is_refused():
         ("Pendulum-v1", dict(eval_interval=100)),  # other spaces
     ],
 )
-def test_evaluations_that_cannot_be_made_are_refused(quiet, env_id, settings):
+def test_evaluations_that_cannot_be_made_are_refused(env_id, settings):
     env = gym.make("CartPole-v1")
     eval_env = env if env_id == "the same" else env_id and gym.make(env_id)
     with pytest.raises(UserValueError):

@@ -7,18 +7,12 @@ from conftest import skipped_if_refused, slow
 from gymnasium import spaces
 from test_on_policy import cartpoles
 
-from baselines import dqn, logger, trpo
+from baselines import dqn, trpo
 from baselines.common.arguments.declaration import declared_arguments
 from baselines.common.arguments.discovery import find_algorithm, find_defaults
 from baselines.common.envs import make_env
 from baselines.common.run.evaluation import evaluate
 from baselines.common.vec_env import DummyVecEnv, VecMonitor
-
-
-@pytest.fixture(autouse=True)
-def no_log():
-    with logger.scoped_configure(None, []):
-        yield
 
 
 class Identity(gym.Env):

@@ -14,10 +14,7 @@ from baselines import logger
 from baselines.common.base.errors import MissingDependency, UserValueError
 from baselines.common.logs import outputs
 
-
-@pytest.fixture(autouse=True)
-def folder(empty_folder):
-    """Runs each test in an empty folder and puts the logger back afterwards."""
+pytestmark = pytest.mark.usefixtures("empty_folder")
 
 
 def grey_frames(*shades):

@@ -22,12 +22,6 @@ from baselines.common.vec_env import DummyVecEnv
 ONE_BATCH = dict(nminibatches=1)
 
 
-@pytest.fixture(autouse=True)
-def log_folder(tmp_path):
-    with logger.scoped_configure(str(tmp_path / "log"), ["csv"]):
-        yield tmp_path / "log"
-
-
 def cartpoles(num_env=2, seed=0):
     return DummyVecEnv(
         [lambda i=i: make_env("CartPole-v1", seed=seed + i) for i in range(num_env)]

@@ -8,7 +8,7 @@ from conftest import slow
 from gymnasium import spaces
 
 import baselines
-from baselines import a2c, crossq, dqn, logger, ppo2, qrdqn, sac, tqc, trpo
+from baselines import a2c, crossq, dqn, ppo2, qrdqn, sac, tqc, trpo
 from baselines.common.arguments.parts import Part
 from baselines.common.base.errors import UserTypeError, UserValueError
 from baselines.common.data.replay_buffer import ReplayBuffer
@@ -24,12 +24,6 @@ COMMON = dict(seed=0, overwrite=True)
 ON_POLICY = dict(COMMON, nsteps=20, total_timesteps=80)
 OFF_POLICY = dict(COMMON, learning_starts=50, total_timesteps=100, buffer_size=90)
 OFF_POLICY |= dict(train_freq=1, gradient_steps=1)
-
-
-@pytest.fixture(autouse=True)
-def quiet(tmp_path):
-    with logger.scoped_configure(str(tmp_path / "log"), []):
-        yield
 
 
 def seen_in(learn, env_id, **settings):

@@ -20,9 +20,7 @@ ROOT = Path(__file__).parent.parent
 RESULTS = (ROOT / "results" / "README.md").read_text()
 
 
-@pytest.fixture(autouse=True)
-def in_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("empty_folder")
 
 
 def lines(figure, panel=0):

@@ -22,10 +22,7 @@ from baselines.common.views.drawing import draw_histogram
 from baselines.common.views.run_folder import describe_run
 from baselines.report import list_commands, report
 
-
-@pytest.fixture(autouse=True)
-def in_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("empty_folder")
 
 
 class Page:

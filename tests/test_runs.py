@@ -10,10 +10,7 @@ from toy_logs import write_log, write_monitor
 
 from baselines import runs
 
-
-@pytest.fixture(autouse=True)
-def in_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("empty_folder")
 
 
 def listed(capsys, words="logs"):

@@ -10,7 +10,7 @@ from gymnasium import spaces
 from test_algorithms import read_rows
 from test_on_policy import cartpoles
 
-from baselines import logger, trpo
+from baselines import trpo
 from baselines.common.base.errors import DivergedError
 from baselines.common.data.runners import Batch
 from baselines.common.networks.distributions import make_distribution
@@ -24,12 +24,6 @@ from baselines.common.updates.trust_region import (
 from baselines.trpo.trpo import standardize, trpo_loss
 
 LOG_2, LOG_3 = np.log(2), np.log(3)
-
-
-@pytest.fixture(autouse=True)
-def log_folder(tmp_path):
-    with logger.scoped_configure(str(tmp_path / "log"), ["csv"]):
-        yield tmp_path / "log"
 
 
 def times(*rows):
