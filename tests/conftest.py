@@ -3,12 +3,13 @@
 import contextlib
 import importlib
 import itertools
+import os
 import re
 import shutil
 
 import pytest
 
-from baselines import logger
+from baselines import logger, run
 from baselines.common.arguments.declaration import declared_arguments
 from baselines.common.arguments.discovery import (
     find_algorithm,
@@ -155,6 +156,19 @@ def copied_after(*updates, to="cut"):
             shutil.copytree(logger.get_dir(), place)
 
     return after_updates(act)
+
+
+def error_of(capsys, words, main=run.main):
+    """Returns the one line that a wrong command gives; nothing is written."""
+    capsys.readouterr()
+    before = sorted(os.listdir())
+    with pytest.raises(SystemExit) as stop:
+        main(words.split())
+    out, err = capsys.readouterr()
+    assert (stop.value.code, out) == (2, "")
+    assert err.startswith("error: ") and err.count("\n") == 1
+    assert sorted(os.listdir()) == before
+    return err
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import gymnasium as gym
 import keras
 import numpy as np
 import pytest
-from conftest import killed_after, slow
+from conftest import error_of, killed_after, slow
 from gymnasium import spaces
 from test_algorithms import read_episodes, read_rows
 from test_learning import make_identities
@@ -201,10 +201,8 @@ def test_recorded_transitions_are_those_that_were_played(model, capsys):
 
 def test_recording_replaces_no_file(model, capsys):
     Path("mine.npz").write_text("mine")
-    with pytest.raises(SystemExit, match="2"):
-        record([model, "--env=CartPole-v1", "--output=mine.npz"])
-    (line,) = capsys.readouterr().err.splitlines()
-    assert re.fullmatch("error: there is a file .*mine.npz already; .*--output", line)
+    line = error_of(capsys, f"{model} --env=CartPole-v1 --output=mine.npz", record)
+    assert "mine.npz already" in line and "--output" in line
     assert Path("mine.npz").read_text() == "mine"
 
 
@@ -248,10 +246,8 @@ def test_interrupted_run_goes_on_as_if_it_had_not_been(capsys):
     run.main(["--resume=whole", "--num_timesteps=896"])  # The path is stored now.
     Path("moved.npz").unlink()
     write_balancing_expert(episodes=2, steps=40)
-    with pytest.raises(SystemExit, match="2"):
-        again = "--resume=whole --num_timesteps=1280 --expert_path=expert.npz"
-        run.main(again.split())
-    assert "the expert data are not those" in capsys.readouterr().err
+    again = "--resume=whole --num_timesteps=1280 --expert_path=expert.npz"
+    assert "the expert data are not those" in error_of(capsys, again)
     Path("expert.npz").unlink()
     action, _ = baselines.load("whole").predict(np.zeros(4, np.float32))
     assert action in (0, 1)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import gymnasium as gym
 import pytest
+from conftest import error_of
 
 from baselines import logger, run, runs
 from baselines.a2c import learn
@@ -28,16 +29,6 @@ def in_folder(tmp_path, monkeypatch):
 
 def train(words):
     run.main([*SHORT.split(), *words.split()])
-
-
-def error_of(capsys, words):
-    """Returns what a command line is refused with."""
-    capsys.readouterr()
-    with pytest.raises(SystemExit) as ended:
-        run.main(words.split())
-    assert ended.value.code == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    return line
 
 
 def contents(folder):

@@ -11,12 +11,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import long, slow
+from conftest import error_of, long, slow
 from rank_checks import CHECKS
 from test_algorithms import read_episodes, read_rows
 from toy_envs import CounterEnv
 
-from baselines import run
 from baselines.a2c import learn
 from baselines.common.base import mpi
 from baselines.common.base.errors import UserValueError
@@ -185,9 +184,7 @@ def test_signal_to_one_rank_stops_all_at_the_same_update(two_ranks, capfd):
     assert int(manifest.stem) == 2300  # It was resumed at 2000.
     assert len(json.loads(manifest.read_text())["files"]) == 2
     shutil.copytree(folder / "stopped", "stopped")
-    with pytest.raises(SystemExit):
-        run.main(["--resume=stopped"])
-    assert "2 MPI" in capfd.readouterr().err
+    assert "2 MPI" in error_of(capfd, "--resume=stopped")
 
 
 def test_interrupted_run_of_two_ranks_is_resumed_bit_for_bit(two_ranks):

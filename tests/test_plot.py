@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import slow
+from conftest import error_of, slow
 from toy_logs import write_log, write_monitor
 
 from baselines import plot as command
@@ -245,10 +245,7 @@ def test_mistake_gives_one_line_and_no_picture(arguments, words, capsys):
     write_log(Path("log"), [1.0, 2.0], env_type="mujoco")
     table("r.csv", "game,x,y\nPong,1,2\n")
     table("twice.csv", "eprewmean,total_timesteps\n1,100\n2,200\n3,100\n4,200\n")
-    with pytest.raises(SystemExit, match="2"):
-        command.main(arguments.split())
-    assert words in capsys.readouterr().err
-    assert not list(Path().glob("c.*"))
+    assert words in error_of(capsys, arguments, command.main)
 
 
 def test_table_has_the_ends_of_the_curves(capsys):

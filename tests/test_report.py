@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pandas
 import pytest
+from conftest import error_of
 from toy_logs import write_log
 
 from baselines import report as command
@@ -224,8 +225,5 @@ def test_only_a_report_is_replaced():
 )
 def test_mistake_gives_one_line_and_no_page(words, error, capsys):
     write_log(Path("log"), [1.0])
-    with pytest.raises(SystemExit, match="2"):
-        command.main(words.split())
-    err = capsys.readouterr().err
-    assert error in err and err.count("\n") == 1
+    assert error in error_of(capsys, words, command.main)
     assert not list(Path().rglob("*.html"))

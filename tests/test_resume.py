@@ -13,7 +13,7 @@ from pathlib import Path
 import gymnasium as gym
 import numpy as np
 import pytest
-from conftest import copied_after, killed_after, slow
+from conftest import copied_after, error_of, killed_after, slow
 from toy_envs import ActionLog  # which registers environments with goals, too
 
 from baselines import a2c, logger, run
@@ -161,16 +161,6 @@ def test_interrupted_retro_game_goes_on_as_if_it_had_not_been():
     arguments = "--alg=a2c --env=Airstriker-Genesis-v0 --network=cnn_small "
     arguments += "--num_env=2 --nsteps=60 --num_timesteps=1440 --seed=1 "
     check_exact_resume(f"{arguments} --log_interval=3 --checkpoint_interval=600", 11)
-
-
-def error_of(capsys, arguments, status=2):
-    capsys.readouterr()
-    with pytest.raises(SystemExit) as stop:
-        run.main(arguments.split())
-    assert stop.value.code == status
-    err = capsys.readouterr().err
-    assert err.startswith("error: ") and err.count("\n") == 1
-    return err
 
 
 def edit_config(**changes):
@@ -372,11 +362,10 @@ def test_frame_stacks_are_part_of_the_state():
 
 
 @pytest.mark.usefixtures("cut")
-def test_log_format_that_config_names_is_not_imported():
+def test_log_format_that_config_names_is_not_imported(capsys):
     edit_config(log_formats=["csv", "payload:Output"])
     Path("payload.py").write_text("open('exploited', 'w')")
-    with pytest.raises(SystemExit):
-        run.main(["--resume=cut"])
+    error_of(capsys, "--resume=cut")
     with pytest.raises(UserValueError, match="payload:Output"):
         a2c.learn(gym.make("CartPole-v1"), "mlp", resume="cut")
     assert not Path("exploited").exists()

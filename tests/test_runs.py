@@ -6,6 +6,7 @@ import shlex
 from pathlib import Path
 
 import pytest
+from conftest import error_of
 from toy_logs import write_log, write_monitor
 
 from baselines import runs
@@ -122,6 +123,4 @@ def test_damaged_folders_do_not_hide_the_others(capsys):
 @pytest.mark.parametrize("words", ["empty", "nowhere", ""])
 def test_mistake_gives_one_line(words, capsys):
     Path("empty").mkdir()
-    with pytest.raises(SystemExit, match="2"):
-        runs.main(words.split())
-    assert capsys.readouterr().err.count("\n") == 1
+    error_of(capsys, words, runs.main)

@@ -13,6 +13,7 @@ import numpy as np
 import optuna
 import psutil
 import pytest
+from conftest import error_of
 from optuna.distributions import (
     CategoricalDistribution,
     FloatDistribution,
@@ -70,11 +71,8 @@ def test_other_ranges_are_refused(text):
     ],
 )
 def test_mistakes_end_before_anything_runs(words, named, empty_folder, capsys):
-    with pytest.raises(SystemExit, match="2"):
-        tune.main([*A2C, "--log_path=log", *words.split()])
-    error = capsys.readouterr().err
-    assert error.startswith("error: ") and named in error
-    assert not Path("log", "0000").exists()
+    line = " ".join([*A2C, "--log_path=log", words])
+    assert named in error_of(capsys, line, tune.main)
 
 
 def test_commands_of_the_docs_are_understood(empty_folder):
