@@ -82,6 +82,13 @@ def read_episodes(folder):
     ]
 
 
+def results(folder):
+    """Rows, episodes and weights: what interruptions of a run must not change."""
+    tensors = load_tensors(os.path.join(folder, "model.safetensors"))[0]
+    weights = {name: tensor.tobytes() for name, tensor in tensors.items()}
+    return read_rows(folder), read_episodes(folder), weights
+
+
 def assert_acts_alike(model, other, obs):
     for a, b in zip(
         model.step(obs, deterministic=True), other.step(obs, deterministic=True)
@@ -276,11 +283,6 @@ def test_interrupted_run_goes_on_as_if_it_had_not_been(
         )
         return words.split() + flags(small)
 
-    def results(folder):
-        tensors = load_tensors(tmp_path / folder / "model.safetensors")[0]
-        weights = {name: tensor.tobytes() for name, tensor in tensors.items()}
-        return read_rows(tmp_path / folder), read_episodes(tmp_path / folder), weights
-
     def copy(run, number):
         """Leaves what a kill would, between two checkpoints."""
         if run.num_timesteps >= 650 and not (tmp_path / "cut").exists():
@@ -291,10 +293,10 @@ def test_interrupted_run_goes_on_as_if_it_had_not_been(
     workers = "baselines.common.envs.make.use_workers"
     monkeypatch.setattr(workers, lambda env_type, num_env: True)
     main([f"--resume={tmp_path / 'cut'}", "--trust"])
-    whole = results("whole")
+    whole = results(tmp_path / "whole")
     assert len(whole[0]) > 1, "too few rows: give small() settings that log more often"
     assert any(row["eval_eprewmean"] for row in whole[0])
-    assert results("cut") == whole
+    assert results(tmp_path / "cut") == whole
 
 
 class RandomImages(gym.Env):

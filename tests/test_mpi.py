@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from conftest import error_of, long, slow
 from rank_checks import CHECKS
-from test_algorithms import read_episodes, read_rows
+from test_algorithms import read_episodes, read_rows, results
 from toy_envs import CounterEnv
 
 from baselines.a2c import learn
@@ -21,7 +21,6 @@ from baselines.common.base import mpi
 from baselines.common.base.errors import UserValueError
 from baselines.common.base.machine import container_cores
 from baselines.common.saving.checkpoints import list_manifests
-from baselines.common.saving.tensors import load_tensors
 
 HERE = Path(__file__).parent
 PATH = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
@@ -66,12 +65,6 @@ def succeed(arguments):
     """Runs two ranks to their end."""
     status, _, err = finish(mpiexec(arguments))
     assert status == 0, err
-
-
-def results(folder):
-    weights = load_tensors(Path(folder, "model.safetensors"))[0]
-    weights = {key: tensor.tobytes() for key, tensor in weights.items()}
-    return read_rows(folder), read_episodes(folder), weights
 
 
 @pytest.mark.parametrize(
