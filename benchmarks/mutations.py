@@ -36,7 +36,7 @@ common/base/running_moments.py: delta**2 * self.count => 0 * self.count | normal
 common/vec_env/vec_frame_stack.py: self.stacked_obs[i] = 0 => pass | vec_env
 common/envs/make.py: None if seed is None else seed + index => seed | envs
 a2c/a2c.py: policy_loss - ent_coef * entropy => policy_loss + ent_coef * entropy | maths
-a2c/a2c.py: returns - rollout.values, => returns, | a2c
+a2c/a2c.py: returns - rollout.values, => returns, | on_policy
 ppo2/ppo2.py: ops.maximum(-advantages * ratio => ops.minimum(-advantages * ratio | maths
 ppo2/ppo2.py: , shuffler=shuffler) => ) | resume
 dqn/dqn.py: ops.argmax(chooser_means => ops.argmax(values.mean(outputs) | dqn maths

@@ -17,6 +17,7 @@ from baselines.common.arguments.discovery import (
     list_algorithms,
 )
 from baselines.common.base.errors import UserTypeError
+from baselines.common.envs import make_vec_env
 from baselines.common.run.run import Run
 
 
@@ -98,6 +99,10 @@ def env_id(alg, learn):
     """An environment that the algorithm can be trained in."""
     kinds = {kind.__name__ for kind in learn.actions}
     return "CartPole-v1" if "Discrete" in kinds else "Pendulum-v1"
+
+
+def cartpoles(num_env=2):
+    return make_vec_env("CartPole-v1", num_env=num_env, seed=0)
 
 
 @contextlib.contextmanager

@@ -33,7 +33,7 @@ from baselines.common.arguments.discovery import (
     find_layers,
 )
 from baselines.common.base.errors import DivergedError, UserTypeError, UserValueError
-from baselines.common.envs import make_env
+from baselines.common.envs import make_vec_env
 from baselines.common.envs.spaces import clip_actions
 from baselines.common.run.algorithm import train
 from baselines.common.run.run import Run
@@ -54,13 +54,7 @@ def flags(settings):
 @pytest.fixture
 def make(env_id):
     """A function that makes environments as one VecEnv."""
-
-    def make(num_env=2, seed=0):
-        return DummyVecEnv(
-            [lambda i=i: make_env(env_id, seed=seed + i) for i in range(num_env)]
-        )
-
-    return make
+    return functools.partial(make_vec_env, env_id, num_env=2, seed=0)
 
 
 def read_rows(folder):

@@ -9,6 +9,7 @@ import pytest
 from conftest import long, slow
 from gymnasium import spaces
 from keras import ops
+from test_collector import BOX, Pushed
 from toy_envs import CounterEnv
 
 from baselines import ddpg, dqn, sac, td3
@@ -32,7 +33,6 @@ from baselines.common.vec_env import DummyVecEnv
 from baselines.ddpg.ddpg import check_returns, ddpg_targets, lowest_return
 from baselines.td3.td3 import td3_targets
 
-BOX = spaces.Box(np.float32([-1, -2]), np.float32([1, 6]))
 VECTOR = spaces.Box(-10, 10, (3,), np.float32)
 RETURNS = np.float32([1.0, 2.0])
 DISCOUNTS = np.float32([0.5, 0.0])  # The second transition is an episode's last.
@@ -45,12 +45,6 @@ def test_rewards_that_clip_return_is_not_for_are_refused():
     for wrong, n_step in (0.5, 1), (-1.25, 1), (0.5, 3), (-2.0, 3):
         with pytest.raises(UserValueError, match=f"from -1 to 0, received {wrong:.4g}"):
             check_returns(np.float32([[-1, wrong]]), 0.5, n_step)
-
-
-class Pushed(CounterEnv):
-    """A CounterEnv with continuous actions."""
-
-    action_space = BOX
 
 
 def test_learn_clips_targets_and_gradients():

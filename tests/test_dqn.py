@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 import pytest
+from conftest import cartpoles
 from gymnasium import spaces
 from memory_checks import check_memory
 from white_images import Peak, image_env
@@ -14,7 +15,6 @@ from baselines.common.base.errors import UserError, UserValueError
 from baselines.common.data.episodes import count_due
 from baselines.common.data.prioritized_replay import PrioritizedReplayBuffer
 from baselines.common.data.replay_buffer import Transitions
-from baselines.common.envs import make_env
 from baselines.common.networks.layers import NoisyDense
 from baselines.common.networks.networks import cnn_small
 from baselines.common.networks.q_function import QFunction
@@ -22,7 +22,6 @@ from baselines.common.networks.values import CategoricalValues, ScalarValues
 from baselines.common.run.algorithm import preset
 from baselines.common.saving.tensors import load_tensors
 from baselines.common.vec_env import (
-    DummyVecEnv,
     VecEnvWrapper,
     VecFrameStack,
     VecMonitor,
@@ -156,12 +155,6 @@ def test_optimiser_steps_do_not_depend_on_the_number_of_environments(num_envs):
     due = [count_due(step - num_envs, step, 4, 100) for step in steps]
     assert sum(due) == (2400 - 100) // 4
     assert max(due) - min(due[150:]) <= 1
-
-
-def cartpoles(num_env=2):
-    return DummyVecEnv(
-        [lambda i=i: make_env("CartPole-v1", seed=i) for i in range(num_env)]
-    )
 
 
 def local_names(**settings):

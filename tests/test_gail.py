@@ -9,7 +9,7 @@ import gymnasium as gym
 import keras
 import numpy as np
 import pytest
-from conftest import error_of, killed_after, slow
+from conftest import cartpoles, error_of, killed_after, slow
 from gymnasium import spaces
 from test_algorithms import read_rows, results
 from test_learning import make_identities
@@ -17,10 +17,8 @@ from test_learning import make_identities
 import baselines
 from baselines import gail, logger, run
 from baselines.common.base.errors import UserFileError, UserTypeError, UserValueError
-from baselines.common.envs import make_env
 from baselines.common.networks.distributions import make_distribution
 from baselines.common.run.evaluation import evaluate
-from baselines.common.vec_env import DummyVecEnv
 from baselines.gail.adversary import Adversary, adversary_loss, imitation_rewards
 from baselines.gail.expert import Expert, read_expert, write_expert
 from baselines.gail.gail import cloning_loss
@@ -318,9 +316,7 @@ def test_cartpole_is_balanced_as_by_the_expert():
         scores.append(run.episodes.mean("r"))
 
     gail.learn(
-        env=DummyVecEnv(
-            [lambda i=i: make_env("CartPole-v1", seed=i) for i in range(8)]
-        ),
+        env=cartpoles(8),
         network="mlp",
         seed=0,
         expert_path="expert.npz",

@@ -3,14 +3,13 @@
 import gymnasium as gym
 import numpy as np
 import pytest
-from conftest import skipped_if_refused, slow
+from conftest import cartpoles, skipped_if_refused, slow
 from gymnasium import spaces
-from test_on_policy import cartpoles
 
 from baselines import dqn, trpo
 from baselines.common.arguments.declaration import declared_arguments
 from baselines.common.arguments.discovery import find_algorithm, find_defaults
-from baselines.common.envs import make_env
+from baselines.common.envs import make_vec_env
 from baselines.common.run.evaluation import evaluate
 from baselines.common.vec_env import DummyVecEnv, VecMonitor
 
@@ -193,17 +192,11 @@ def best_mean_return(learn, env, **settings):
     return best
 
 
-def make_pendulums(seed):
-    return DummyVecEnv(
-        [lambda i=i: make_env("Pendulum-v1", seed=seed + i) for i in range(8)]
-    )
-
-
 @pytest.mark.slow
 def test_trpo_swings_a_pendulum_up():
     """By RL Baselines3 Zoo's settings, but for its noise (gSDE) and observations."""
     model = trpo.learn(
-        env=make_pendulums(0),
+        env=make_vec_env("Pendulum-v1", num_env=8, seed=0),
         network="mlp",
         seed=0,
         normalize_observations=True,
@@ -217,7 +210,8 @@ def test_trpo_swings_a_pendulum_up():
         vf_iters=15,
         total_timesteps=300_000,
     )
-    results = evaluate(model, make_pendulums(1000), 100, deterministic=True)
+    env = make_vec_env("Pendulum-v1", num_env=8, seed=1000)
+    results = evaluate(model, env, 100, deterministic=True)
     assert np.mean([result["r"] for result in results]) > -200  # -1,200 at random
 
 

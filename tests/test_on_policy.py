@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import cartpoles
 from test_algorithms import read_rows
 from toy_envs import CounterEnv
 
@@ -15,17 +16,9 @@ from baselines import a2c, acer, acktr, logger, ppo1, ppo2, trpo
 from baselines.a2c.a2c import a2c_loss
 from baselines.common.base.errors import UserValueError
 from baselines.common.data.runners import Runner
-from baselines.common.envs import make_env
 from baselines.common.networks.policies import Policy
-from baselines.common.vec_env import DummyVecEnv
 
 ONE_BATCH = dict(nminibatches=1)
-
-
-def cartpoles(num_env=2, seed=0):
-    return DummyVecEnv(
-        [lambda i=i: make_env("CartPole-v1", seed=seed + i) for i in range(num_env)]
-    )
 
 
 def test_first_minibatch_of_ppo2_has_ratio_1(log_folder):
@@ -92,9 +85,8 @@ def test_training_sees_what_acting_saw():
 
 def local_names(learn, **settings):
     """The variables of learn() after an update of 3 steps with rewards 1, 2 and 3."""
-    names = {}
-    settings |= dict(callback=lambda now, _: names.update(now))
-    learn(CounterEnv(), "mlp", seed=0, gamma=0.5, total_timesteps=3, **settings)
+    names, settings = {}, dict(seed=0, gamma=0.5, total_timesteps=3) | settings
+    learn(CounterEnv(), "mlp", callback=lambda now, _: names.update(now), **settings)
     return names
 
 
@@ -116,11 +108,15 @@ def test_gamma_and_lambda_are_those_of_the_advantages(learn, settings):
 
 
 @pytest.mark.parametrize("learn", [a2c.learn, acktr.learn], ids=["a2c", "acktr"])
-def test_gamma_is_that_of_the_returns(learn):
+def test_policy_is_trained_on_returns_above_the_values_at_acting(learn):
     names = local_names(learn, nsteps=3)
     last = names["rollout"].next_values[-1, 0]
     expected = [2.75 + last / 8, 3.5 + last / 4, 3 + last / 2]
     np.testing.assert_allclose(names["returns"][:, 0], expected, rtol=1e-5)
+    # The loss is that of the policy which acted, before its first update.
+    advantages = names["returns"] - names["rollout"].values
+    expected = np.mean(advantages * names["rollout"].neglogps)
+    assert float(names["metrics"]["policy_loss"]) == pytest.approx(expected, rel=1e-4)
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def test_largest_input_of_the_first_convolution_is_one(make):
     peak = Peak()
     with make() as env:
         network = keras.Sequential([peak, *cnn().layers])
-        policy = Policy(env.observation_space, ACTIONS, lambda: network)
+        policy = Policy(env.observation_space, env.action_space, lambda: network)
         assert float(peak.peak) == 0
         rollout = Runner(env, policy, nsteps=3).run()
         assert rollout.obs.dtype == "uint8"

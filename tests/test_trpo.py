@@ -5,10 +5,9 @@ from typing import Annotated
 import keras
 import numpy as np
 import pytest
-from conftest import slow
+from conftest import cartpoles, slow
 from gymnasium import spaces
 from test_algorithms import read_rows
-from test_on_policy import cartpoles
 
 from baselines import trpo
 from baselines.common.base.errors import DivergedError

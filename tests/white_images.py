@@ -1,10 +1,10 @@
 """Images with white pixels, and a layer that records how they are scaled."""
 
-import gymnasium as gym
 import keras
 import numpy as np
 import pytest
 from gymnasium import spaces
+from toy_envs import Broken
 
 from baselines.common.envs import make_vec_env
 from baselines.common.vec_env import DummyVecEnv, VecFrameStack
@@ -21,21 +21,6 @@ class Peak(keras.layers.Layer):
         return inputs
 
 
-def white_image_env():
-    class WhiteImages(gym.Env):
-        observation_space = spaces.Box(0, 255, (40, 40, 3), np.uint8)
-        action_space = spaces.Discrete(4)
-
-        def reset(self, *, seed=None, options=None):
-            super().reset(seed=seed)
-            return np.full((40, 40, 3), 255, np.uint8), {}
-
-        def step(self, action):
-            return np.full((40, 40, 3), 255, np.uint8), 0.0, False, False, {}
-
-    return WhiteImages()
-
-
 def atari_env():
     env = VecFrameStack(make_vec_env("PongNoFrameskip-v4", seed=0), 4)
     bright = env.step_wait
@@ -50,7 +35,8 @@ def atari_env():
 
 
 def image_env():
-    return DummyVecEnv([white_image_env])
+    white = np.full((40, 40, 3), 255, np.uint8)
+    return DummyVecEnv([lambda: Broken(spaces.Box(0, 255, white.shape, "u1"), white)])
 
 
 on_white_images = pytest.mark.parametrize(
