@@ -12,11 +12,7 @@ from baselines import a2c, dqn, sac, trpo
 from baselines.common.arguments import types as arg
 from baselines.common.arguments.arguments import gather
 from baselines.common.arguments.cli import read_words
-from baselines.common.arguments.declaration import (
-    Text,
-    declared_arguments,
-    describe_arguments,
-)
+from baselines.common.arguments.declaration import Text
 from baselines.common.arguments.schedules import make_schedule
 from baselines.common.base.errors import UserTypeError, UserValueError, suggest
 
@@ -72,10 +68,8 @@ def test_values_of_the_declared_type(name, value, expected):
         ("count", 0),
         ("count", 1.5),
         ("count", True),
-        ("count", None),
         ("share", 1.5),
         ("share", float("nan")),
-        ("share", 10**400),
         ("switch", 1),
         ("units", [8, 0]),
         ("rate", "linear:-1"),
@@ -195,16 +189,6 @@ def test_schedules_are_functions_of_one_number_that_return_numbers():
     for result in (None, -1.0, float("nan"), "fast"):
         with pytest.raises(UserValueError):
             make_schedule(lambda progress, result=result: result)(0.5)
-
-
-def test_help_has_meanings_and_plain_types():
-    text = describe_arguments(example)
-    assert "    count: how many\n" in text
-    assert "    rate: learning rate: a number, text such as linear:2.5e-4" in text
-    assert max(map(len, text.splitlines())) <= 80
-    declared = declared_arguments(example)
-    assert declared["count"].type is int
-    assert declared["limit"].type == float | None
 
 
 @pytest.mark.parametrize(

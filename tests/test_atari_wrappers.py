@@ -11,7 +11,6 @@ from baselines.bench.monitor import Monitor
 from baselines.common.base.errors import UserValueError
 from baselines.common.envs import atari_wrappers, make_env
 from baselines.common.envs.atari_wrappers import (
-    ClipRewardEnv,
     EpisodicLifeEnv,
     FireResetEnv,
     MaxAndSkipEnv,
@@ -162,14 +161,6 @@ def test_fire_reset_never_returns_a_finished_game(end, expected):
     env = FireResetEnv(ToyGame(terminate_after=end))
     obs, _ = env.reset(seed=0)
     assert obs == [expected]
-
-
-def test_clip_reward_keeps_the_sign():
-    env = ClipRewardEnv(ToyGame())
-    rewards = [env.reward(r) for r in (-50.0, -1.0, -0.1, 0.0, 0.3, 1.0, 200.0)]
-    assert rewards == [-1, -1, -1, 0, 1, 1, 1]
-    env.reset()
-    assert [env.step(0)[1] for _ in range(3)] == [1, 1, 1]
 
 
 def ours(env):

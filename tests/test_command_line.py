@@ -46,11 +46,9 @@ def own_modules():
         ("--alg=a2d --env=CartPole-v1", "'a2c'"),
         ("--alg=a2c --env=CartPol-v1", "'CartPole-v1'"),
         ("--alg=a2c --env=CartPole-v1 --network=mpl", "'mlp'"),
-        ("--alg=a2c --env=CartPole-v1 --network=nowhere:mlp", "'nowhere'"),
         ("--alg=a2c --env=nowhere:CartPole-v1", "'nowhere'"),
         ("--alg=a2c --env=CartPole-v1 --num_envs=2", "'num_env'"),
         ("--alg=a2c --env=CartPole-v1 --num_timesteps=-1", "num_timesteps"),
-        ("--alg=a2c --env=CartPole-v1 --num_layers=1.5", "num_layers"),
         ("--alg=a2c --env=CartPole-v1 --save_path --overwrite", "save_path"),
         ("--alg=a2c --env=CartPole-v1 --total_timesteps=9", "num_timesteps"),
         ("--alg=a2c --env=CartPole-v1 --env_type=atary", "'atari'"),
@@ -68,15 +66,6 @@ def test_play_without_a_display_explains_itself(capfd, monkeypatch):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(sys, "platform", "linux")
     assert "no display" in error_of(capfd, "--alg=a2c --env=CartPole-v1 --play")
-
-
-def test_settings_win_in_order(monkeypatch):
-    values = dict(gamma=0.5, lr=0.1, num_env=3)
-    monkeypatch.setattr(defaults, "classic_control", lambda: dict(values))
-    arguments = read_arguments([*CARTPOLE, "--gamma=0.25"])
-    expected = values | dict(gamma=0.25, nsteps=5, total_timesteps=1_000_000)
-    assert {name: arguments[name] for name in expected} == expected
-    assert read_arguments([*CARTPOLE, "--num_env=2"])["num_env"] == 2
 
 
 def write_module(path, text):

@@ -288,13 +288,6 @@ def test_training_stops_at_a_score(tmp_path):
     assert float(last["eval_eprewmean"]) >= 5
 
 
-def test_an_environment_is_evaluated_in_without_a_vec_env():
-    env = gym.make("CartPole-v1")
-    model = a2c.learn(env=env, network="mlp", seed=0, total_timesteps=0)
-    results = evaluate(model, gym.make("CartPole-v1"), 3)
-    assert len(results) == 3 and all(result["l"] >= 8 for result in results)
-
-
 def test_environment_without_a_monitor_is_refused():
     evaluate(Sure(), Returns([None] * 50 + [1]), 1, deterministic=True)
     with pytest.raises(UserValueError, match="put a Monitor around"):

@@ -143,15 +143,6 @@ def test_recurrent_value_network_has_a_state_of_its_own():
         assert changed == {"params": other == "params", "values": other == "values"}
 
 
-def test_variables_of_policy_and_value_function_apart():
-    for kind in ("shared", "copy"):
-        policy = Policy(FLAT, ACTIONS, "mlp", kind)
-        parts = policy.policy_variables, policy.value_variables
-        assert [len(part) for part in parts] == [6, 2 if kind == "shared" else 6]
-        together = {id(v) for part in parts for v in part}
-        assert together == {id(v) for v in policy.trainable_variables}
-
-
 @pytest.mark.parametrize(
     "space", [FLAT, GREY, spaces.Box(0, 255, (3, 84, 84), np.uint8)], ids=str
 )

@@ -8,7 +8,6 @@ import pytest
 from gymnasium import spaces
 from memory_checks import check_memory, check_tree
 
-from baselines.common.base.errors import UserValueError
 from baselines.common.base.machine import available_memory
 from baselines.common.data.hindsight_replay import HindsightReplayBuffer
 from baselines.common.data.prioritized_replay import PrioritizedReplayBuffer, SumTree
@@ -286,13 +285,3 @@ def test_memory_left_in_a_container(tmp_path):
     (tmp_path / "memory.max").write_text("1000000\n")
     # 600,000 of the bytes used are cached files, which the kernel can drop.
     assert available_memory(tmp_path) == 900_000
-
-
-def test_memory_that_does_not_fit_is_refused(monkeypatch):
-    space = spaces.Box(0, 255, (84, 84, 4), np.uint8)
-    module = "baselines.common.base.machine"
-    monkeypatch.setattr(f"{module}.available_memory", lambda: 8 * 2**30)
-    make(ReplayBuffer, space, 1_000_000, 1, 1, 4)
-    monkeypatch.setattr(f"{module}.available_memory", lambda: 2 * 2**30)
-    with pytest.raises(UserValueError, match="give a smaller buffer_size"):
-        make(ReplayBuffer, space, 1_000_000, 1, 1, 4)

@@ -56,13 +56,6 @@ def test_command_lines_of_results_are_understood(empty_folder):
         read_arguments(words)
 
 
-def test_logs_and_pictures_of_results_are_there():
-    for words in words_of("baselines.plot"):
-        paths = re.findall(r"=(results/[^ :]+)", " ".join(words))
-        for path in [*paths, words[words.index("-o") + 1]]:
-            assert (tables.RESULTS.parent / path).exists(), path
-
-
 def test_runs_of_results_are_in_the_study():
     for words in words_of("benchmarks.study"):
         names = [word for word in words[1:] if not word.startswith("--")]
