@@ -15,7 +15,7 @@ from test_algorithms import read_rows, results
 from test_learning import make_identities
 
 import baselines
-from baselines import gail, logger, run
+from baselines import a2c, gail, run
 from baselines.common.base.errors import UserFileError, UserTypeError, UserValueError
 from baselines.common.networks.distributions import make_distribution
 from baselines.common.run.evaluation import evaluate
@@ -31,11 +31,7 @@ CARTPOLE += "--timesteps_per_batch=64 --checkpoint_interval=64 --num_timesteps=3
 CARTPOLE += "--num_env=2 --d_step=2 --g_step=2 --pretrained --BC_max_iter=20"
 
 
-@pytest.fixture(autouse=True)
-def own_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    with logger.scoped_configure("log", ["csv", "log"]):
-        yield
+pytestmark = pytest.mark.usefixtures("empty_folder")
 
 
 def make_expert(n=6, acs_space=TWO):
@@ -143,7 +139,6 @@ def test_expert_data_of_episodes():
     [
         (dict(acs=None), "has no array 'acs'"),
         (dict(obs=np.zeros((6, 3))), r"obs of shape \(6, 3\), but .* be \(6, 2\)"),
-        (dict(acs=np.zeros(5, int)), r"acs of shape \(5,\), but .* be \(6,\)"),
         (dict(acs=np.zeros(6)), "acs of type float64, but .* be int64"),
         (dict(obs=np.full((6, 2), np.nan)), "obs that are NaN or infinite"),
         (dict(acs=np.full(6, 2)), r"acs that are not in Discrete\(2\)"),
@@ -171,8 +166,8 @@ def test_damaged_expert_data_are_refused():
 def model():
     """A file of an untrained model of another algorithm."""
     env = gym.make("CartPole-v1")
-    learn = baselines.a2c.learn
-    learn(env=env, network="mlp", seed=0, total_timesteps=0).save("model.safetensors")
+    model = a2c.learn(env=env, network="mlp", seed=0, total_timesteps=0)
+    model.save("model.safetensors")
     return "model.safetensors"
 
 
@@ -252,7 +247,7 @@ def test_without_expert_data():
         gail.learn(**arguments)
     with pytest.raises(UserFileError, match="no expert data at missing.npz"):
         gail.learn(**arguments, expert_path="missing.npz")
-    assert not Path("log/progress.csv").exists()
+    assert not os.listdir()
     untrained = arguments | {"total_timesteps": 0, "expert_path": "missing.npz"}
     gail.learn(**untrained)
     with pytest.raises(UserValueError, match="pretrained begins training"):
@@ -310,17 +305,14 @@ def test_adversary_imitates(space):
 def test_cartpole_is_balanced_as_by_the_expert():
     """By the defaults, in 40,000 agent steps; that episodes go on is paid as well."""
     write_balancing_expert(episodes=5, steps=500)
-    scores = []
-
-    def on_update(run):
-        scores.append(run.episodes.mean("r"))
-
+    runs = []
     gail.learn(
         env=cartpoles(8),
         network="mlp",
         seed=0,
         expert_path="expert.npz",
         total_timesteps=40_000,
-        on_update=on_update,
+        stop_at=195.5,
+        on_update=runs.append,
     )
-    assert np.nanmax(scores) > 195  # 22 at first
+    assert runs[-1].episodes.mean("r") > 195  # 22 at first

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from conftest import cartpoles, skipped_if_refused, slow
 from gymnasium import spaces
+from toy_envs import seeded
 
 from baselines import dqn, trpo
 from baselines.common.arguments.declaration import declared_arguments
@@ -52,14 +53,8 @@ class Identity(gym.Env):
         return self.draw(), reward, False, self.steps == 10, {}
 
 
-def make_identity(space, seed):
-    env = Identity(space)
-    env.reset(seed=seed)
-    return env
-
-
 def make_identities(space):
-    env_fns = [lambda i=i: make_identity(space, i) for i in range(4)]
+    env_fns = [lambda i=i: seeded(Identity(space), i) for i in range(4)]
     return VecMonitor(DummyVecEnv(env_fns))
 
 
@@ -178,20 +173,6 @@ def test_cartpole_is_balanced_for_195_steps(alg, learn, small):
     assert mean >= 195
 
 
-def best_mean_return(learn, env, **settings):
-    """Highest mean of 100 episodes; the first of at least 195 ends training."""
-    best = 0
-
-    def on_update(run):
-        nonlocal best
-        if run.episodes.count >= 100:
-            best = max(best, run.episodes.mean("r"))
-        return best >= 195
-
-    learn(env=env, network="mlp", on_update=on_update, **settings)
-    return best
-
-
 @pytest.mark.slow
 def test_trpo_swings_a_pendulum_up():
     """By RL Baselines3 Zoo's settings, but for its noise (gSDE) and observations."""
@@ -231,9 +212,10 @@ def test_trpo_swings_a_pendulum_up():
 )
 def test_systems_of_rainbow_reach_195_on_cartpole(system):
     """Each by itself; dqn without them and rainbow are among the algorithms above."""
-    best = best_mean_return(
-        dqn.learn,
+    runs = []
+    dqn.learn(
         cartpoles(8),
+        "mlp",
         activation="relu",
         num_layers=1,
         num_hidden=256,
@@ -248,6 +230,8 @@ def test_systems_of_rainbow_reach_195_on_cartpole(system):
         buffer_size=100_000,
         target_network_update_freq=500,
         total_timesteps=200_000,  # Most need half of it.
+        stop_at=195,
+        on_update=runs.append,
         **system,
     )
-    assert best >= 195
+    assert runs[-1].episodes.mean("r") >= 195

@@ -8,12 +8,8 @@ import pytest
 from conftest import long, slow
 from toy_envs import Catch
 
-from baselines import a2c, dqn, ppo2, rainbow
-from baselines.a2c import defaults as a2c_defaults
+from baselines.common.arguments.discovery import find_algorithm, find_defaults
 from baselines.common.vec_env import DummyVecEnv, VecFrameStack, VecMonitor
-from baselines.dqn import defaults as dqn_defaults
-from baselines.ppo2 import defaults as ppo2_defaults
-from baselines.rainbow import defaults as rainbow_defaults
 
 SHORT = dict(
     buffer_size=10_000,
@@ -23,32 +19,28 @@ SHORT = dict(
 
 
 @pytest.mark.parametrize(
-    ("learn", "settings", "total_timesteps"),
+    ("alg", "settings", "total_timesteps"),
     [
-        long(a2c.learn, a2c_defaults.atari(), 300_000),
-        slow(ppo2.learn, ppo2_defaults.atari(), 60_000),
-        (dqn.learn, dqn_defaults.atari() | SHORT, 10_000),
-        long(rainbow.learn, rainbow_defaults.atari() | SHORT, 10_000),
+        long("a2c", {}, 300_000),
+        slow("ppo2", {}, 60_000),
+        ("dqn", SHORT, 10_000),
+        long("rainbow", SHORT, 10_000),
     ],
-    ids=["a2c", "ppo2", "dqn", "rainbow"],
+    scope="module",
 )
-def test_a_falling_ball_is_caught(learn, settings, total_timesteps):
+def test_a_falling_ball_is_caught(alg, learn, settings, total_timesteps):
+    settings = find_defaults(find_algorithm(alg), "atari") | settings
     num_env = settings.pop("num_env")
     env = VecFrameStack(VecMonitor(DummyVecEnv([Catch] * num_env)), 4)
-    seen = []
-
-    def callback(local_variables, global_variables):
-        episodes = local_variables["run"].episodes
-        seen.append(episodes.mean("r") if episodes.count >= 100 else -1.0)
-        return seen[-1] > 0.8
-
+    runs = []
     learn(
         env=env,
         network="cnn",
         seed=0,
         total_timesteps=total_timesteps,
-        callback=callback,
+        stop_at=0.81,
+        on_update=runs.append,
         **settings,
     )
     # Staying in the middle catches about one in three: a mean of -0.4.
-    assert seen[-1] > 0.8
+    assert runs[-1].episodes.mean("r") > 0.8
