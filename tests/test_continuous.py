@@ -14,11 +14,7 @@ from toy_envs import CounterEnv
 
 from baselines import ddpg, dqn, sac, td3
 from baselines.common import backend
-from baselines.common.arguments.discovery import (
-    find_algorithm,
-    find_defaults,
-    import_learn,
-)
+from baselines.common.arguments.discovery import find_algorithm, find_defaults
 from baselines.common.base.errors import UserValueError
 from baselines.common.data.action_noise import ActionNoise
 from baselines.common.data.replay_buffer import Transitions
@@ -227,10 +223,9 @@ def test_the_unit_of_actions_changes_nothing(alg):
 
 
 @pytest.mark.parametrize("seed", [slow(0), long(1)])
-@pytest.mark.parametrize("alg", ["ddpg", "td3", "sac"])
-def test_pendulum_better_than_minus_200(alg, seed):
+@pytest.mark.parametrize("alg", ["ddpg", "td3", "sac"], scope="module")
+def test_pendulum_better_than_minus_200(alg, learn, seed):
     """With the defaults of its kind, but for small networks and batches."""
-    learn = import_learn(find_algorithm(alg))
     settings = find_defaults(find_algorithm(alg), "classic_control")
     num_env = settings.pop("num_env")
     # After half as many steps, one seed in ten is below -200.

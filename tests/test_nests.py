@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from conftest import slow
 from gymnasium import spaces
-from toy_envs import PLANE, Reach, seeded_reach
+from toy_envs import PLANE, Reach, seeded
 
 import baselines
 from baselines import a2c, acktr, ddpg, dqn, logger, ppo2, sac, trpo
@@ -76,7 +76,7 @@ def test_resumed_runs_with_other_workers_go_on_as_they_were(learn, tmp_path):
             given |= settings | dict(total_timesteps=total, checkpoint_interval=40)
             given |= dict(lr=1e-3)  # which does not depend on the length of the run
             with VecMonitor(
-                kind([lambda i=i: seeded_reach(axes, i) for i in range(2)])
+                kind([lambda i=i: seeded(Reach(axes), i) for i in range(2)])
             ) as env:
                 model = learn(env, **given)
             logger.close()
@@ -228,11 +228,11 @@ def test_a_hand_learns_to_reach_what_a_camera_sees():
     settings |= dict(ent_coef=0.0, clip_values=False, value_network="copy")
     settings |= dict(normalize_rewards=True)
     env = VecMonitor(
-        DummyVecEnv([lambda i=i: seeded_reach(ACTIONS["brake"], i) for i in range(8)])
+        DummyVecEnv([lambda i=i: seeded(Reach(ACTIONS["brake"]), i) for i in range(8)])
     )
     model = ppo2.learn(env, **SMALL | settings, total_timesteps=45_000)
     results = evaluate(
-        model, seeded_reach(ACTIONS["brake"], 100), 20, deterministic=True
+        model, seeded(Reach(ACTIONS["brake"]), 100), 20, deterministic=True
     )
     # It is -15 in the middle, without a camera.
     assert np.mean([result["r"] for result in results]) > -9

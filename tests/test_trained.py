@@ -176,27 +176,9 @@ def test_one_dict_is_flattened_where_the_model_acts(tmp_path):
         assert actions[0] == actions[1]
 
 
-REWARDS = """
-class Halves:
-    variables = ()
-
-    def begin(self):
-        pass
-
-    def __call__(self, rollout):
-        return 0.5 * rollout.rewards, {}
-
-
-def halves(run, policy):
-    return Halves()
-"""
-
-
-def test_model_trained_by_a_reward_of_ones_own(tmp_path, monkeypatch, capsys):
-    (tmp_path / "my_rewards_1.py").write_text(REWARDS)
-    monkeypatch.syspath_prepend(tmp_path)
+def test_model_trained_by_a_reward_of_ones_own(tmp_path, capsys):
     words = "--alg=trpo --env=CartPole-v1 --num_timesteps=24 --timesteps_per_batch=12"
-    words += f" --reward=my_rewards_1:halves --log_path={tmp_path / 'log'}"
+    words += f" --reward=test_trpo:constant --log_path={tmp_path / 'log'}"
     run.main(words.split())
     evaluate.main([str(tmp_path / "log"), "--episodes=1"])  # without this code
     assert "of 1 episode," in capsys.readouterr().out

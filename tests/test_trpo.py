@@ -173,7 +173,10 @@ def constant(run, policy, size: Annotated[float, "of each reward"] = 0.0):
     return Constant(size)
 
 
-def test_rewards_are_a_part_and_scores_are_those_of_the_environment(log_folder):
+def test_rewards_are_a_part_and_scores_are_those_of_the_environment(
+    log_folder, monkeypatch
+):
+    monkeypatch.setattr(Constant, "begun", 0)
     settings = dict(reward=constant, size=11.0, timesteps_per_batch=64, seed=0)
     settings |= dict(gamma=0.0, vf_stepsize=0.0)  # so that returns are rewards
     trpo.learn(cartpoles(), "mlp", total_timesteps=0, **settings)

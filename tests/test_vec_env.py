@@ -22,7 +22,6 @@ from toy_envs import (
     FailingEnv,
     ModuleLog,
     RandomEnv,
-    SlowEnv,
 )
 
 from baselines.common.base.errors import (
@@ -518,11 +517,15 @@ def test_a_worker_that_stops_taking_a_large_request_is_ended():
 
 
 def test_an_interrupted_step_ends_the_workers_which_ignore_it_themselves():
+    class Slow(CounterEnv):
+        def step(self, action):
+            time.sleep(0.4 if self.t else 0)
+            return super().step(action)
+
     def ctrl_c(*_):
         raise KeyboardInterrupt
 
-    env_fns = [partial(SlowEnv, seconds=0.4, first=2)] * 2
-    with SubprocVecEnv(env_fns, num_workers=2) as venv:
+    with SubprocVecEnv([Slow] * 2, num_workers=2) as venv:
         venv.reset()
         for worker in worker_processes():
             worker.send_signal(signal.SIGINT)

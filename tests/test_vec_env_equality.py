@@ -8,7 +8,7 @@ import pytest
 from conftest import slow
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
-from toy_envs import RandomEnv
+from toy_envs import RandomEnv, seeded
 
 from baselines.common.vec_env import DummyVecEnv, SubprocVecEnv
 from baselines.common.vec_env.gymnasium_vec_env import GymnasiumVecEnv
@@ -95,9 +95,7 @@ def test_workers_return_what_one_process_returns(kind, num_workers):
 
 def test_gymnasium_vector_env_equals_dummy():
     def short_cartpole(seed=None):
-        env = gym.make("CartPole-v1", max_episode_steps=15)
-        env.reset(seed=seed)
-        return env
+        return seeded(gym.make("CartPole-v1", max_episode_steps=15), seed)
 
     vector_env = SyncVectorEnv(
         [short_cartpole] * 3, autoreset_mode=AutoresetMode.SAME_STEP

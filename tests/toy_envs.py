@@ -2,7 +2,6 @@
 
 import copy
 import sys
-import time
 
 import gymnasium as gym
 import numpy as np
@@ -101,20 +100,6 @@ class FailingEnv(CounterEnv):
 
     def break_down(self):
         raise self.error("the gearbox is on fire")
-
-
-class SlowEnv(CounterEnv):
-    """Takes ``seconds`` for a step, from the ``first``-th step on."""
-
-    def __init__(self, seconds, first=1):
-        super().__init__()
-        self.seconds = seconds
-        self.first = first
-
-    def step(self, action):
-        if self.t + 1 >= self.first:
-            time.sleep(self.seconds)
-        return super().step(action)
 
 
 BOX = spaces.Box(-np.inf, np.inf, (2,), np.float32)
@@ -351,8 +336,7 @@ class Reach(gym.Env):
         return self.observe(), -float(distance), False, self.t == 20, {}
 
 
-def seeded_reach(actions, seed) -> Reach:
-    env = Reach(actions)
+def seeded(env, seed) -> gym.Env:
     env.reset(seed=seed)
     return env
 
