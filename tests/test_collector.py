@@ -136,7 +136,6 @@ def test_critics_differ_and_the_lowest_is_the_value():
         spaces.Box(-np.inf, np.inf, (2,)),
         spaces.Box(np.float32([-1, 0]), np.float32([1, 0])),  # of no width
         spaces.Box(0, 5, (2,), np.int32),
-        spaces.Discrete(2),
     ],
 )
 def test_squashed_actions_need_floats_with_bounds(space):

@@ -2,7 +2,6 @@
 
 import time
 from functools import partial
-from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
@@ -11,7 +10,6 @@ from gymnasium import spaces
 from toy_envs import CounterEnv
 
 from baselines.bench import Monitor, load_results
-from baselines.common.envs import make_vec_env
 from baselines.common.vec_env import DummyVecEnv, SubprocVecEnv, VecMonitor
 
 
@@ -140,25 +138,6 @@ def test_time_of_a_resumed_run_goes_on_where_it_stopped(make, tmp_path, clock):
     play(env, 6)
     env.close()
     assert load_results(tmp_path).t.tolist() == [10, 21]
-
-
-def test_every_environment_of_make_vec_env_has_its_file(tmp_path):
-    log_dir = tmp_path / "log"
-    lengths = {f"0.{i}.monitor.csv": [] for i in (2, 3, 4)}
-    settings = dict(num_env=3, start_index=2, log_dir=str(log_dir))
-    with make_vec_env("CartPole-v1", **settings) as venv:
-        venv.reset()
-        for _ in range(60):
-            *_, infos = venv.step([0] * 3)
-            for found, info in zip(lengths.values(), infos):
-                if "episode" in info:
-                    found.append(info["episode"]["l"])
-    assert sorted(path.name for path in log_dir.iterdir()) == list(lengths)
-    for name, expected in lengths.items():
-        header, _, *rows = Path(log_dir, name).read_text().splitlines()
-        assert header.endswith('"env_id": "CartPole-v1"} ')
-        assert [int(row.split(",")[1]) for row in rows] == expected
-        assert len(rows) > 2
 
 
 @pytest.mark.parametrize(

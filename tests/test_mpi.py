@@ -70,7 +70,6 @@ def succeed(arguments):
 @pytest.mark.parametrize(
     ("environ", "place"),
     [
-        ({}, (1, 0, 1, 0)),
         ({"PMI_SIZE": "4", "PMI_RANK": "3"}, (4, 3, 1, 0)),
         (
             {

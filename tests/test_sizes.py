@@ -21,7 +21,6 @@ def set_memory(monkeypatch, size):
         ("--alg=trpo --timesteps_per_batch=1e12", "a rollout of 500,000,000,000"),
         ("--alg=dqn --buffer_size=1e12", "give a smaller buffer_size"),
         ("--alg=a2c --nsteps=1e18", "nsteps"),
-        (f"--alg=a2c --gamma=1{5000 * '0'}", "gamma"),
     ],
 )
 def test_size_that_does_not_fit(words, message, capfd, monkeypatch):
