@@ -3,11 +3,24 @@
 import numpy as np
 from gymnasium import spaces
 
+from baselines.common.base.running_moments import RunningMoments
 from baselines.common.networks.normalizer import Normalizer
 from baselines.common.networks.policies import Policy
 from baselines.common.vec_env import VecEnv, VecNormalize
 
 FLAT = spaces.Box(-np.inf, np.inf, (3,), np.float32)
+
+
+def test_moments_of_batches_are_those_of_all_samples():
+    rng = np.random.default_rng(0)
+    batches = [rng.normal(5, 3, size=(n, 2)) for n in (1, 7, 100, 3)]
+    moments = RunningMoments((2,))
+    for batch in batches:
+        moments.update(batch)
+    everything = np.concatenate(batches)
+    np.testing.assert_allclose(moments.mean, everything.mean(axis=0))
+    np.testing.assert_allclose(moments.var, everything.var(axis=0))
+    assert moments.count == 111
 
 
 def test_many_single_samples_far_from_0_are_not_lost_in_rounding():
