@@ -14,6 +14,7 @@ from baselines.common.arguments.schedules import SCHEDULES, make_schedule
 from baselines.common.base.errors import UserValueError
 from baselines.common.data.returns import explained_variance, gae, n_step
 from baselines.common.data.runners import Batch
+from baselines.common.envs.spaces import clip_actions
 from baselines.common.networks.distributions import (
     Categorical,
     make_distribution,
@@ -69,6 +70,14 @@ def test_categorical_samples_have_their_probabilities():
     np.testing.assert_allclose(counts / 20_000, [0.25, 0.25, 0.5], atol=0.015)
 
 
+def test_categorical_counts_from_the_start_of_its_space():
+    pi = Categorical(spaces.Discrete(2, start=5))
+    logits = np.array([[0, LOG_3]], np.float32)
+    assert np.asarray(pi.mode(logits)) == [6]
+    neglogp = pi.neglogp(logits, np.array([5]))
+    np.testing.assert_allclose(neglogp, [math.log(4)], rtol=1e-6)
+
+
 def test_multi_categorical_is_independent_categoricals():
     pi = make_distribution(spaces.MultiDiscrete([2, 3], start=[0, 7]))
     # p = 1/4, 3/4 and 1/4, 1/4, 1/2
@@ -109,6 +118,14 @@ def test_gaussian_log_probability_and_entropy():
     samples = np.asarray(pi.sample(many, noise))
     np.testing.assert_allclose(samples.mean(axis=0), [0, 1], atol=0.05)
     np.testing.assert_allclose(samples.std(axis=0), [1, 2], atol=0.05)
+
+
+def test_clip_actions_clips_to_the_bounds_of_a_box():
+    space = spaces.Box(np.array([-1, 0], np.float32), np.array([1, 2], np.float32))
+    actions = np.array([[-3, -3], [0.5, 9]], np.float32)
+    np.testing.assert_array_equal(clip_actions(actions, space), [[-1, 0], [0.5, 2]])
+    actions = np.array([3])
+    assert clip_actions(actions, spaces.Discrete(5)) is actions
 
 
 def test_gae():
@@ -237,6 +254,18 @@ def test_every_schedule_is_tested_and_what_is_none_is_refused():
     for wrong in "liner:1", "linear:", "linear:inf", float("nan"), -1:
         with pytest.raises(UserValueError):
             make_schedule(wrong)
+
+
+def test_value_and_grad():
+    variable = keras.Variable([3.0])
+    loss_and_gradients = backend.value_and_grad(
+        lambda x: (ops.sum(variable * variable * x), {"x": ops.sum(x)}), [variable]
+    )
+    for fn in loss_and_gradients, backend.compile(loss_and_gradients, [variable]):
+        (loss, metrics), gradients = fn(np.array([2.0], np.float32))
+        assert float(loss) == 18
+        assert float(metrics["x"]) == 2
+        np.testing.assert_allclose(gradients[0], [12.0])
 
 
 @pytest.mark.parametrize("kind", [Adam, RMSprop])
