@@ -15,7 +15,7 @@ from baselines.common.envs import as_vec_env, make_env
 from baselines.common.vec_env import SubprocVecEnv, WorkerError
 
 IMAGE = spaces.Box(0, 255, (8, 8, 1), np.uint8)
-PAIR = spaces.Dict(a=spaces.Discrete(3), b=BOX)
+PAIR, BOTH = spaces.Dict(a=spaces.Discrete(3), b=BOX), {"a": 1, "b": GOOD}
 
 
 @pytest.mark.parametrize(
@@ -23,6 +23,10 @@ PAIR = spaces.Dict(a=spaces.Discrete(3), b=BOX)
     [
         (dict(info=None), r"reset\(\) .* has to return \(observation, info\)"),
         (dict(step=(GOOD, 0.0, False, {})), "has to return .*terminated, truncated"),
+        (
+            dict(space=PAIR, first=BOTH, step=(BOTH, 0.0, False, {})),
+            "has to return .*terminated, truncated",
+        ),
         (dict(first=np.zeros(3, "f")), r"reset\(\) .* returned the observation"),
         (dict(step={0: np.zeros(1, "f")}), r"step\(\) .* returned the observation"),
         (dict(step={0: np.array([0, np.nan], "f")}), "expected a finite one"),

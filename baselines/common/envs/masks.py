@@ -49,6 +49,6 @@ def has_choice(mask, space) -> bool:
     Bits of MultiBinary may always be 0.
     """
     if isinstance(space, gym.spaces.MultiDiscrete):
-        first = np.cumsum([0, *space.nvec.ravel()])[:-1]
+        first = np.cumsum([0, *space.nvec.ravel().tolist()])[:-1]
         return bool(np.maximum.reduceat(mask, first).all())
     return not isinstance(space, gym.spaces.Discrete) or bool(mask.any())

@@ -160,27 +160,27 @@ class FlatEnv(gym.Wrapper):
         super().__init__(env)
         self.observation_space = flat_observations(env.observation_space)
         self.action_space = flat_actions(env.action_space)
-        self.mask = getattr(self.observation_space, "parts", {}).get(KEY)
-        self.steps = 0
+        self._mask = getattr(self.observation_space, "parts", {}).get(KEY)
+        self._steps = 0
 
     def reset(self, **kwargs):
-        self.steps = 0
+        self._steps = 0
         obs, info = self.env.reset(**kwargs)
-        return self._flatten(obs, False), info
+        return self._flatten(obs), info
 
     def step(self, action):
-        self.steps += 1
+        self._steps += 1
         action = unflatten(self.action_space, action)
-        obs, reward, terminated, truncated, info = self.env.step(action)
-        obs = self._flatten(obs, terminated or truncated)
-        return obs, reward, terminated, truncated, info
+        obs, *results, info = self.env.step(action)
+        return self._flatten(obs, any(results[1:])), *results, info
 
-    def _flatten(self, obs, ended):
+    def _flatten(self, obs, ended=False):
+        """Returns observations flattened; a mask may be empty only at an end."""
         obs = flatten(self.observation_space, obs)
-        if self.mask and not (ended or has_choice(obs[self.mask], self.action_space)):
+        if self._mask and not (ended or has_choice(obs[self._mask], self.action_space)):
             raise UserValueError(
                 f"{self.unwrapped} has no valid action in its {KEY} after step "
-                f"{self.steps} of an episode"
+                f"{self._steps} of an episode"
             )
         return obs
 
