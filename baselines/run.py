@@ -67,7 +67,7 @@ def get_env_type(args):
 
 
 def trained_env(arguments) -> TrainedEnv:
-    """Returns the environment of a run, for evaluations and for playing."""
+    """Returns the environment of a run, to train, evaluate and play in."""
     spec = find_spec(arguments["env"])
     return TrainedEnv(spec, arguments["env_type"], arguments["gamestate"], {})
 

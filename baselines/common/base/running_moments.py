@@ -9,6 +9,9 @@ from baselines.common.base import mpi
 class RunningMoments(RunningMeanStd):
     """Mean and variance of samples that arrive in batches, in float64.
 
+    Batches are combined by equation 2.1 of Chan et al. 1979, "Updating formulae and a
+    pairwise algorithm for computing sample variances", in Gymnasium's code.
+
     Args:
         shape: of a sample.
 

@@ -117,8 +117,9 @@ class TrainedEnv(NamedTuple):
         rendered run in workers.
 
         Args:
-            num_env, seed, settings: as in ``make_vec_env``.
+            num_env, seed: as in ``make_vec_env``.
             render_mode: ``human``, ``rgb_array``, or None for no rendering.
+            settings: other arguments of ``make_vec_env``, such as ``log_dir``.
         """
         env_kwargs = dict(self.env_kwargs)
         if render_mode is not None:
