@@ -32,7 +32,7 @@ common/data/prioritized_replay.py: probabilities) ** -beta => probabilities) ** 
 common/networks/model.py: / 255.0 => / 256.0 | policy
 common/updates/update.py: fraction * (source - target) => source - target | updates maths
 common/updates/optimizers.py: ones_like(mean_square) => zeros_like(mean_square) | updates maths
-common/base/running_moments.py: delta**2 * self.count => 0 * self.count | normalize
+common/base/running_moments.py: batch.var(axis=0), => 1 + batch.var(axis=0), | normalize
 common/vec_env/vec_frame_stack.py: self.stacked_obs[i] = 0 => pass | vec_env
 common/envs/make.py: None if seed is None else seed + index => seed | envs
 a2c/a2c.py: policy_loss - ent_coef * entropy => policy_loss + ent_coef * entropy | maths

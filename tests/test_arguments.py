@@ -12,7 +12,7 @@ from baselines import a2c, dqn, sac, trpo
 from baselines.common.arguments import types as arg
 from baselines.common.arguments.arguments import gather
 from baselines.common.arguments.cli import read_words
-from baselines.common.arguments.declaration import Text
+from baselines.common.arguments.declaration import Text, declared_arguments
 from baselines.common.arguments.schedules import make_schedule
 from baselines.common.base.errors import UserTypeError, UserValueError, suggest
 
@@ -68,6 +68,7 @@ def test_values_of_the_declared_type(name, value, expected):
         ("count", 0),
         ("count", 1.5),
         ("count", True),
+        ("count", None),
         ("share", 1.5),
         ("share", float("nan")),
         ("switch", 1),
@@ -108,6 +109,11 @@ def test_a_misspelt_choice_or_name_gets_the_nearest():
 def test_names_of_other_libraries_and_misspelt_ones_are_known(name, known, hint):
     assert hint in suggest(name, known)
     assert suggest("nonsense", known) == ""
+
+
+def test_the_meaning_of_an_argument_comes_before_that_of_its_type():
+    meaning = declared_arguments(example)["rate"].meaning
+    assert meaning.startswith("learning rate: ")
 
 
 def test_layers_override_those_below_and_are_remembered():

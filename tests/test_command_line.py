@@ -47,6 +47,7 @@ def own_modules():
         ("--alg=a2c --env=CartPol-v1", "'CartPole-v1'"),
         ("--alg=a2c --env=CartPole-v1 --network=mpl", "'mlp'"),
         ("--alg=a2c --env=nowhere:CartPole-v1", "'nowhere'"),
+        ("--alg=a2c --env=CartPole-v1 --network=nowhere:mlp", "'nowhere'"),
         ("--alg=a2c --env=CartPole-v1 --num_envs=2", "'num_env'"),
         ("--alg=a2c --env=CartPole-v1 --num_timesteps=-1", "num_timesteps"),
         ("--alg=a2c --env=CartPole-v1 --save_path --overwrite", "save_path"),

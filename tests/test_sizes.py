@@ -4,6 +4,7 @@ import pytest
 from conftest import error_of
 from gymnasium import spaces
 
+from baselines.common.base.errors import UserValueError
 from baselines.common.data.replay_buffer import ReplayBuffer
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
@@ -29,10 +30,13 @@ def test_size_that_does_not_fit(words, message, capfd, monkeypatch):
     assert message in err and len(err) < 300
 
 
-def test_memories_that_fit_are_made(monkeypatch):
+def test_only_memories_that_fit_are_made(monkeypatch):
     set_memory(monkeypatch, 2e12)
     space, actions = spaces.Box(-1, 1, (4,)), spaces.Discrete(2)
     ReplayBuffer(space, actions, 10**8, num_envs=64)
     set_memory(monkeypatch, 8 * 2**30)  # A million frames are under 7.6 GB.
     space = spaces.Box(0, 255, (84, 84, 4), "u1")
     ReplayBuffer(space, actions, 10**6, num_envs=1, frame_stack=4)
+    set_memory(monkeypatch, 7 * 10**9)
+    with pytest.raises(UserValueError, match="give a smaller buffer_size"):
+        ReplayBuffer(space, actions, 10**6, num_envs=1, frame_stack=4)

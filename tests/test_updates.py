@@ -79,13 +79,16 @@ def test_slices_are_repeated_up_to_an_end_and_targets_follow(
     )
     for _ in range(2):  # The second call is not ended by the first.
         assign([x, y, target], np.zeros(3, np.float32))
-        metrics = update(None, np.float32([[8], [8], [8], [8]]))
-        np.testing.assert_array_equal(metrics["x_loss"], [32, 8])
+        metrics = update(None, np.float32([[8], [6], [1], [1]]))
+        np.testing.assert_array_equal(metrics["x_loss"], [32, 2])
         # first x 4, y 2, target 1
-        assert [float(v[0]) for v in (x, y, target)] == [6, 4, 2.5]
+        assert [float(v[0]) for v in (x, y, target)] == [5, 3.5, 2.25]
     assert int(steps[0].optimizer.iterations) == 4
     # Ranks compare what no step trains, too.
     assert ranks == 1 or len(compared[0]) == 3
+    assign([x, y], np.zeros(2, np.float32))
+    make_update(*steps, variables=[x, y], scan=True)(None, np.float32([[8], [6]]))
+    assert (float(x[0]), float(y[0])) == (5, 3.5)
 
 
 def test_moved_all_the_way_variables_are_equal():
