@@ -54,6 +54,8 @@ def test_state_of_recurrent_networks_is_float32():
     ("flags", "expected"),
     [
         ("flags : fpu avx512_bf16 amx_int8", True),
+        ("vendor_id : GenuineIntel\nflags : fpu avx512_bf16 amx_bf16", True),
+        ("vendor_id : GenuineIntel\nflags : fpu avx512_bf16", False),
         ("Features : fp asimd bf16", True),
         ("flags : fpu avx512f avx512_vnni", False),
         (None, False),

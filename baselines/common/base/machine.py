@@ -92,13 +92,16 @@ def share_of_cores(jobs):
 
 
 def bfloat16_flags(cpuinfo=CPUINFO) -> list:
-    """Returns the kernel's names of instructions that multiply bfloat16 natively.
+    """Returns the kernel's names of instructions that make bfloat16 fast.
 
     Args:
         cpuinfo: the kernel's file about the processor; none are known without it.
     """
     with contextlib.suppress(OSError):
-        return sorted(BFLOAT16_FLAGS.intersection(Path(cpuinfo).read_text().split()))
+        words = set(Path(cpuinfo).read_text().split())
+        # Where Intel's have no AMX, bfloat16 is slower than float32.
+        slow = {"avx512_bf16"} if "GenuineIntel" in words else set()
+        return sorted(BFLOAT16_FLAGS & words - slow)
     return []
 
 
