@@ -106,7 +106,7 @@ def bfloat16_flags(cpuinfo=CPUINFO) -> list:
 
 
 def processor(cpuinfo=CPUINFO) -> str:
-    """Returns the processor's name and its bfloat16 instructions, if any.
+    """Returns the processor's name, and what ``bfloat16_flags`` returns.
 
     Args:
         cpuinfo: the kernel's file about the processor.
