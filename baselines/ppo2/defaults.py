@@ -128,13 +128,15 @@ TASKS = {
         normalize_observations=True,
     ),
     "BipedalWalker-v3": dict(
-        # Near the Zoo's, on top of those of box2d(). With its gamma of 0.999, the
-        # walker was not fast enough: 291.
-        total_timesteps=3_000_000,
+        # The Zoo's, with a falling rate; on top of those of box2d(). With gamma=0.99
+        # and a quarter of the samples per update, three million steps ended at 285.
+        total_timesteps=5_000_000,
         normalize_rewards=True,
         normalize_observations=True,
+        num_env=32,
+        nsteps=2048,
+        nminibatches=1024,
         noptepochs=10,
-        gamma=0.99,
         lam=0.95,
         ent_coef=0.0,
         lr="linear:3e-4",
