@@ -145,6 +145,7 @@ def test_defaults_are_those_of_the_code(alg, learn):
         defaults = tasks.get(kind) or find_defaults(module, kind)
         if base := base_of(learn):  # A preset's page shows what it changes.
             of_base = importlib.import_module(f"baselines.{base}.defaults")
-            same = getattr(of_base, kind, dict)()
+            tasks_of_base = getattr(of_base, "TASKS", {})
+            same = tasks_of_base.get(kind) or getattr(of_base, kind, dict)()
             defaults = {k: v for k, v in defaults.items() if same.get(k) != v}
         assert shown == defaults, kind
