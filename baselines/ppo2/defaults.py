@@ -128,8 +128,7 @@ TASKS = {
         normalize_observations=True,
     ),
     "BipedalWalker-v3": dict(
-        # The Zoo's, with a falling rate; on top of those of box2d(). With gamma=0.99
-        # and a quarter of the samples per update, three million steps ended at 285.
+        # The Zoo's, with a falling rate; on top of those of box2d().
         total_timesteps=5_000_000,
         normalize_rewards=True,
         normalize_observations=True,
