@@ -30,9 +30,10 @@ def classic_control():
 other = classic_control
 
 TASKS = {
-    # Steps and noise of RL Baselines3 Zoo, whose car takes 300,000 steps.
+    # RL Baselines3 Zoo's, whose car takes 300,000 steps.
     "Pendulum-v1": dict(total_timesteps=20_000),
     "MountainCarContinuous-v0": dict(total_timesteps=60_000, noise_type="ou_0.5"),
+    "BipedalWalker-v3": dict(lr=1e-3, gamma=0.98, learning_starts=10_000),
 }
 
 
