@@ -170,7 +170,10 @@ def test_each_training_has_its_optimiser_steps(learn, small, env_id):
 
     def callback(names, _):
         optimizer = names.get("optimizer") or names["critic_optimizer"]
-        counts.append(int(optimizer.iterations) // names.get("policy_delay", 1))
+        steps, delay = int(optimizer.iterations), names.get("policy_delay", 1)
+        if "policy_optimizer" in names:
+            assert int(names["policy_optimizer"].iterations) == steps // delay
+        counts.append(steps // delay)
 
     settings = dict(small, train_freq=10, gradient_steps=3, total_timesteps=130)
     learn(env=gym.make(env_id), callback=callback, **settings)

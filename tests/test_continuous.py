@@ -289,22 +289,20 @@ def batch_of(alg, weights, noise):
 
     Args:
         weights: [2]
-        noise: [2, 2, 2], for next actions and for actions
+        noise: [2, 2, 2], for next actions and for actions; td3 has only the former
     """
     obs, half = np.float32([[1], [2]]), np.float32([0.5, 0.5])
     actions = np.float32([[0, 2], [0, 2]])
     fields = obs, actions, 2 * half, obs, half, np.float32(weights), np.zeros(2, int)
-    if alg is td3:
-        return Transitions(*(x[None] for x in fields), noise[:1])
-    return Transitions(*fields, noise)
+    return Transitions(*fields, noise[0] if alg is td3 else noise)
 
 
 def losses_of(updated, weights, noise):
     """Returns the losses of critics and of the policy for two transitions."""
     alg, names, _ = updated
     batch = batch_of(alg, weights, np.float32(noise))
-    critic_loss = names["critic_loss"](*([0] if alg is td3 else []), batch)[0]
-    return float(critic_loss), float(names["policy_loss"](batch)[1]["policy_loss"])
+    policy_loss = names["policy_loss"](batch)[1]["policy_loss"]
+    return float(names["critic_loss"](batch)[0]), float(policy_loss)
 
 
 def test_losses_use_the_target_critics_and_the_weights(updated):

@@ -8,6 +8,12 @@ from baselines.common.run.algorithm import preset
 from baselines.sac import sac
 
 learn = preset(
-    sac.learn, critic="joint", optimizer="adam", beta_1=0.5, batch_renorm=True, lr=1e-3
+    sac.learn,
+    critic="joint",
+    optimizer="adam",
+    beta_1=0.5,
+    batch_renorm=True,
+    lr=1e-3,
+    policy_delay=3,
 )
 learn.mpi = False  # Each rank would have its own moments.

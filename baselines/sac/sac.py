@@ -20,6 +20,7 @@ from baselines.common.networks.actor_critic import ActorCritic
 from baselines.common.networks.distributions import SquashedGaussian
 from baselines.common.networks.layers import Scalar
 from baselines.common.run.algorithm import algorithm
+from baselines.common.updates.delayed import delayed, grouped, pop_priorities
 from baselines.common.updates.optimizers import Adam
 from baselines.common.updates.update import (
     Step,
@@ -48,6 +49,7 @@ def learn(
         arg.NeedsNo("ent_coef"),
         "entropy in nats that a learned temperature aims at; None for -1 per action",
     ] = None,
+    policy_delay: arg.PolicyDelay = 1,
     buffer_size: arg.BufferSize = 1_000_000,
     batch_size: arg.BatchSize = 256,
     train_freq: arg.TrainFreq = 1,
@@ -121,8 +123,11 @@ def learn(
         make_optimizer(optimizer, Adam, {}) for _ in range(2)
     )
     update = make_update(
-        Step(critic_loss, critic_optimizer, model.critic_variables),
-        Step(policy_loss, policy_optimizer, [*model.policy_variables, *learned]),
+        *delayed(
+            Step(critic_loss, critic_optimizer, model.critic_variables),
+            Step(policy_loss, policy_optimizer, [*model.policy_variables, *learned]),
+            policy_delay,
+        ),
         variables=[*model.variables, *target.variables],
         after=None if critic.joint else follow,
         scan=True,
@@ -135,12 +140,15 @@ def learn(
     with run.start(1, model, **parts):
         for _, num_timesteps in run.updates():
             collector.step_async()
-            if count := gradient_steps * collector.training_due(run, train_freq):
+            due = collector.training_due(run, policy_delay * train_freq)
+            if count := gradient_steps * policy_delay * due:
                 noise = pi.noise(model.rng, count, 2, batch_size)
                 batches = memory.sample(count, batch_size)._replace(noise=noise)
+                batches = grouped(batches, policy_delay)
                 rate = np.float32(lr(run.progress))
                 metrics = update(rate, batches)
-                memory.update_priorities(batches.indices, metrics.pop("priorities"))
+                priorities = pop_priorities(metrics, policy_delay)
+                memory.update_priorities(batches.indices, priorities)
                 collector.last_metrics = metrics
             run.add_episodes(collector.step_wait())
             model.observe(collector.obs, target)

@@ -3,10 +3,8 @@
 Fujimoto et al. 2018, "Addressing Function Approximation Error in Actor-Critic Methods".
 """
 
-import functools
 from typing import Annotated
 
-import keras
 import numpy as np
 from gymnasium import spaces
 from keras import ops
@@ -20,6 +18,7 @@ from baselines.common.data.memory import make_memory
 from baselines.common.networks.actor_critic import ActorCritic
 from baselines.common.networks.distributions import Deterministic
 from baselines.common.run.algorithm import algorithm
+from baselines.common.updates.delayed import delayed, grouped, pop_priorities
 from baselines.common.updates.optimizers import Adam
 from baselines.common.updates.update import (
     Step,
@@ -51,10 +50,7 @@ def learn(
     seed: arg.Seed = None,
     total_timesteps: arg.Timesteps = 1_000_000,
     lr: Annotated[arg.Schedule, "learning rate of Adam, of all parts"] = 3e-4,
-    policy_delay: Annotated[
-        arg.Count,
-        "optimiser steps of the critics per step of the policy and the target networks",
-    ] = 2,
+    policy_delay: arg.PolicyDelay = 2,
     target_noise: Annotated[
         arg.NonNegative,
         "standard deviation of noise on target actions, in half widths of their range",
@@ -92,8 +88,7 @@ def learn(
     )
     run.load(model, target)
 
-    def critic_loss(i, batches):
-        batch = keras.tree.map_structure(lambda x: x[i], batches)
+    def critic_loss(batch):
         noise = target_noise * batch.noise
         next_actions = pi.smoothed(
             target.policy(batch.next_obs), noise, target_noise_clip
@@ -103,21 +98,22 @@ def learn(
         errors = model.values(batch.obs, batch.actions) - targets
         loss = ops.sum(ops.mean(batch.weights * ops.square(errors), axis=1))
         priorities = ops.mean(ops.abs(errors), axis=0)
-        return loss, {"critic_loss": loss, f"priorities_{i}": priorities}
+        return loss, {"critic_loss": loss, "priorities": priorities}
 
-    def policy_loss(batches):
-        obs = batches.obs[-1]
-        actions = pi.mode(model.policy(obs))
-        loss = -ops.mean(model.values(obs, actions, num_critics=1))
+    def policy_loss(batch):
+        actions = pi.mode(model.policy(batch.obs))
+        loss = -ops.mean(model.values(batch.obs, actions, num_critics=1))
         return loss, {"policy_loss": loss}
 
     critic_optimizer, policy_optimizer = (
         make_optimizer(optimizer, Adam, {}) for _ in range(2)
     )
-    critic_losses = [functools.partial(critic_loss, i) for i in range(policy_delay)]
     update = make_update(
-        *(Step(f, critic_optimizer, model.critic_variables) for f in critic_losses),
-        Step(policy_loss, policy_optimizer, model.policy_variables),
+        *delayed(
+            Step(critic_loss, critic_optimizer, model.critic_variables),
+            Step(policy_loss, policy_optimizer, model.policy_variables),
+            policy_delay,
+        ),
         variables=[*model.variables, *target.variables],
         after=lambda: move_towards(
             target.trainable_variables, model.trainable_variables, tau
@@ -140,16 +136,11 @@ def learn(
             if count := gradient_steps * due:
                 batches = memory.sample(count * policy_delay, batch_size)
                 drawn = model.rng.standard_normal(batches.actions.shape, np.float32)
-                batches = keras.tree.map_structure(
-                    lambda x: x.reshape(count, policy_delay, *x.shape[1:]),
-                    batches._replace(noise=drawn),
-                )
+                batches = grouped(batches._replace(noise=drawn), policy_delay)
                 rate = np.float32(lr(run.progress))
                 metrics = update(rate, batches)
-                priorities = [
-                    metrics.pop(f"priorities_{i}") for i in range(policy_delay)
-                ]
-                memory.update_priorities(batches.indices, np.stack(priorities, axis=1))
+                priorities = pop_priorities(metrics, policy_delay)
+                memory.update_priorities(batches.indices, priorities)
                 collector.last_metrics = metrics
             run.add_episodes(collector.step_wait())
             model.observe(collector.obs, target)

@@ -396,6 +396,10 @@ TrainFreq = Annotated[
     Count, "agent steps, over all environments, from one training to the next"
 ]
 GradientSteps = Annotated[Count, "optimiser steps of each training"]
+PolicyDelay = Annotated[
+    Count,
+    "optimiser steps of the critics per step of the policy and the target networks",
+]
 TargetRate = Annotated[
     Fraction,
     "tau of Polyak averaging: target = (1 - tau) target + tau trained, per step",
