@@ -10,8 +10,9 @@
 
     serial limit = 1 / (1 / env + 1 / act + 1 / train)
 
-``--cores`` measures instead what one run makes of all cores: the speed of its loop,
-divided by that of as many runs as there are cores, each on one, together.
+``--loop`` measures the loop only. ``--cores`` measures what one run makes of all cores:
+the speed of its loop, divided by that of as many runs as there are cores, each on one,
+together.
 
 ``train`` is timed inside ``learn()`` while its environment replays stored steps.
 The parts are measured in turn, ``--repeats`` times, and the medians are reported.
@@ -62,9 +63,7 @@ def make_parser() -> argparse.ArgumentParser:
         "--compare", default="", help=f"with one or several of {','.join(PEERS)}"
     )
     parser.add_argument("--cores", action="store_true", help="the use of all cores")
-    parser.add_argument(
-        "--loop", action="store_true", help="print the loop's speed only"
-    )
+    parser.add_argument("--loop", action="store_true", help="the loop's speed only")
     parser.add_argument("--json", help="JSON file for all figures")
     parser.add_argument("--seconds", type=float, default=10.0, help="per measurement")
     parser.add_argument("--repeats", type=int, default=3, help="times to measure each")
@@ -314,25 +313,31 @@ def megabytes(field="VmHWM") -> float:
     return int(match[1]) / 1024 if match else math.nan
 
 
-def measure(bench, repeats, peers=()) -> dict:
-    """Measures everything in turn; returns the figures, rates as lists."""
-    rates = {"env": [], "act": [], "train": [], "loop": []}
-    peers = {peer: {name: [] for name in peer.measures} for peer in peers}
+def gpu_megabytes() -> dict:
+    """Returns the peak of TensorFlow's memory on the first GPU; {} without one."""
+    import tensorflow as tf
+
+    if not tf.config.list_physical_devices("GPU"):
+        return {}
+    peak = tf.config.experimental.get_memory_info("GPU:0")["peak"]
+    return {"peak_gpu_megabytes": peak / 2**20}
+
+
+def measure_rates(bench, names, repeats, peers=()) -> dict:
+    """Measures rates in turn with those of peers; returns them as lists, and memory."""
+    rates = {name: [] for name in names}
+    peers = {
+        peer: {name: [] for name in peer.measures if name in rates} for peer in peers
+    }
     for _ in range(repeats):
         for name, values in rates.items():
             values.append(getattr(bench, f"{name}_rate")())
             for peer, their_rates in peers.items():
                 if name in their_rates:
                     their_rates[name].append(peer.rate(name))
-    parts = zip(rates["env"], rates["act"], rates["train"])
-    return {
+    return gpu_megabytes() | {
         "agent_steps_per_second": rates,
-        "serial_limit": [1 / sum(1 / rate for rate in part) for part in parts],
-        "bytes_uploaded_per_agent_step": bench.bytes_uploaded(),
         "peak_megabytes": megabytes(),
-        "checkpoint_seconds": bench.checkpoint_seconds(),
-        "checkpoint_interval": bench.checkpoint_interval,
-        "replay_memory": bench.replay_memory(),
         "peers": [
             {"name": peer.name, "agent_steps_per_second": their_rates}
             for peer, their_rates in peers.items()
@@ -340,32 +345,55 @@ def measure(bench, repeats, peers=()) -> dict:
     }
 
 
+def measure(bench, repeats, peers=()) -> dict:
+    """Measures everything; returns the figures, rates as lists."""
+    figures = measure_rates(bench, ("env", "act", "train", "loop"), repeats, peers)
+    rates = figures["agent_steps_per_second"]
+    parts = zip(rates["env"], rates["act"], rates["train"])
+    return figures | {
+        "serial_limit": [1 / sum(1 / rate for rate in part) for part in parts],
+        "bytes_uploaded_per_agent_step": bench.bytes_uploaded(),
+        "checkpoint_seconds": bench.checkpoint_seconds(),
+        "checkpoint_interval": bench.checkpoint_interval,
+        "replay_memory": bench.replay_memory(),
+    }
+
+
 def report(figures) -> str:
     """Returns the figures as a table, with the median of each rate."""
-    rates, limit = figures["agent_steps_per_second"], figures["serial_limit"]
-    rows = [(name, steps(rates[name])) for name in ("env", "act", "train")]
-    rows += [("serial limit", steps(limit)), ("loop", steps(rates["loop"]))]
-    rows.append(("loop / serial limit", ratio(rates["loop"], limit)))
+    rates = figures["agent_steps_per_second"]
+    rows = [(name, steps(values)) for name, values in rates.items()]
     for peer in figures["peers"]:
         for name, theirs in peer["agent_steps_per_second"].items():
             rows.append((f"{name} of {peer['name']}", steps(theirs)))
             rows.append(("ours / theirs", ratio(rates[name], theirs)))
+    rows.append(("peak memory", f"{figures['peak_megabytes']:,.0f} MB"))
+    if "peak_gpu_megabytes" in figures:
+        rows.append(("on the GPU", f"{figures['peak_gpu_megabytes']:,.0f} MB"))
+    if "serial_limit" in figures:
+        rows += rows_of_costs(figures)
+    width = max(len(name) for name, _ in rows)
+    return "\n".join(f"{name:<{width}}  {value}" for name, value in rows)
+
+
+def rows_of_costs(figures) -> list:
+    """Returns rows of what ``measure`` adds to ``measure_rates``."""
+    loop, limit = figures["agent_steps_per_second"]["loop"], figures["serial_limit"]
+    rows = [("serial limit", steps(limit)), ("loop / serial limit", ratio(loop, limit))]
     uploaded = figures["bytes_uploaded_per_agent_step"]
     rows.append(("uploaded", f"{uploaded:,.0f} bytes/step"))
-    rows.append(("peak memory", f"{figures['peak_megabytes']:,.0f} MB"))
     seconds, interval = figures["checkpoint_seconds"], figures["checkpoint_interval"]
     memory = figures["replay_memory"]
     # The part of a replay memory that is new since the previous checkpoint.
     seconds += interval * memory.get("seconds_to_write_a_transition", 0)
-    share = seconds * statistics.median(rates["loop"]) / interval if interval else 0
+    share = seconds * statistics.median(loop) / interval if interval else 0
     rows.append(("checkpoint", f"{seconds:.3f} s, {share:.2%} of the run's time"))
     if memory:
         size = f"{memory['bytes'] / 1e9:.2f} GB for {memory['transitions']:,}"
         rows.append(("replay memory", f"{size} transitions"))
         milliseconds = 1000 * memory["seconds_to_draw_a_batch"]
         rows.append(("drawing a batch", f"{milliseconds:.2f} ms"))
-    width = max(len(name) for name, _ in rows)
-    return "\n".join(f"{name:<{width}}  {value}" for name, value in rows)
+    return rows
 
 
 def steps(rates) -> str:
@@ -380,17 +408,20 @@ def ratio(ours, theirs) -> str:
 def loop_rates(argv, groups) -> list:
     """Returns the speeds of loops at the same time, each on its group of cores."""
     command = [sys.executable, "-m", "benchmarks.throughput", "--loop", *argv]
-    processes = [
-        subprocess.Popen(
-            command,
-            stdout=subprocess.PIPE,
-            text=True,
-            preexec_fn=partial(os.sched_setaffinity, 0, group),
-        )
-        for group in groups
-    ]
-    outputs = [process.communicate()[0] for process in processes]
-    return [float(output.split()[-1]) for output in outputs]
+    with tempfile.TemporaryDirectory() as folder:
+        files = [Path(folder, str(number)) for number in range(len(groups))]
+        processes = [
+            subprocess.Popen(
+                [*command, f"--json={file}", "--repeats=1"],
+                stdout=subprocess.DEVNULL,
+                preexec_fn=partial(os.sched_setaffinity, 0, group),
+            )
+            for file, group in zip(files, groups)
+        ]
+        for process in processes:
+            process.wait()
+        figures = [json.loads(file.read_text()) for file in files]
+    return [each["agent_steps_per_second"]["loop"][0] for each in figures]
 
 
 def compare_cores(argv, repeats) -> dict:
@@ -438,14 +469,14 @@ def main(argv=None):
         contextlib.ExitStack() as stack,
     ):
         bench = stack.enter_context(contextlib.closing(Bench(words, options.seconds)))
-        if options.loop:
-            print(bench.loop_rate())
-            return
         peers = [
             stack.enter_context(contextlib.closing(PEERS[name](bench)))
             for name in names
         ]
-        figures = measure(bench, options.repeats, peers)
+        if options.loop:
+            figures = measure_rates(bench, ["loop"], options.repeats, peers)
+        else:
+            figures = measure(bench, options.repeats, peers)
     print(report(figures))
     write(options.json, figures | about | {"settings": bench.learn_arguments})
 

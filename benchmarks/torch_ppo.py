@@ -1,8 +1,9 @@
 """Single-file PyTorch PPO on ALE's vectorised environment, for ``throughput.py``.
 
 This is what a researcher would write without a library: C++ environments with a thread
-for each core, no workers and no log. It does the same work as our ppo2, with the same
-settings. It is a separate program, used like ``sb3.py``.
+for each core, no workers and no log, and on a GPU, if there is one, the rollouts. It
+does the same work as our ppo2, with the same settings. It is a separate program, used
+like ``sb3.py``.
 """
 
 import gymnasium as gym
@@ -25,13 +26,16 @@ def faster(network, bfloat16) -> None:
             in either case.
     """
     network.to(memory_format=torch.channels_last)
-    forward = network.forward
+    forward, device = network.forward, next(network.parameters()).device.type
 
     def cast(x):
-        with torch.autocast("cpu", torch.bfloat16, enabled=bfloat16):
+        with torch.autocast(device, torch.bfloat16, enabled=bfloat16):
             return forward(x.contiguous(memory_format=torch.channels_last)).float()
 
     network.forward = torch.compile(cast)
+
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
 class Agent(nn.Module):
@@ -81,7 +85,7 @@ class Ppo:
             episodic_life=True,
             reward_clipping=True,
         )
-        self.agent = Agent(self.env.single_action_space.n)
+        self.agent = Agent(self.env.single_action_space.n).to(DEVICE)
         if work["best"]:
             bfloat16 = self.settings["precision"] == "bfloat16"
             faster(self.agent.trunk, bfloat16)
@@ -90,8 +94,8 @@ class Ppo:
     def loop_rate(self):
         """Returns agent steps/s of rollouts and updates."""
         clock, steps = Clock(self.seconds), 0
-        obs = torch.from_numpy(self.env.reset()[0])
-        done = torch.zeros(self.env.num_envs)
+        obs = torch.from_numpy(self.env.reset()[0]).to(DEVICE)
+        done = torch.zeros(self.env.num_envs, device=DEVICE)
         while not clock.is_over(steps):
             batch, obs, done = self.rollout(obs, done)
             self.update(*batch)
@@ -105,11 +109,11 @@ class Ppo:
             distribution, value = self.agent(obs)
             action = distribution.sample()
             logp = distribution.log_prob(action)
-            next_obs, reward, ended, cut, _ = self.env.step(action.numpy())
-            reward = torch.from_numpy(np.asarray(reward, np.float32))
+            next_obs, reward, ended, cut, _ = self.env.step(action.cpu().numpy())
+            reward = torch.from_numpy(np.asarray(reward, np.float32)).to(DEVICE)
             steps.append((obs.clone(), action, logp, value, reward, done))
-            obs = torch.from_numpy(next_obs)
-            done = torch.from_numpy(ended | cut).float()
+            obs = torch.from_numpy(next_obs).to(DEVICE)
+            done = torch.from_numpy(ended | cut).float().to(DEVICE)
         obs_, action, logp, value, reward, dones = map(torch.stack, zip(*steps))
         _, next_value = self.agent(obs)
         gamma, lam = self.settings["gamma"], self.settings["lam"]
@@ -128,7 +132,7 @@ class Ppo:
             group["lr"] = make_schedule(settings["lr"])(0.0)
         size = len(batch[0])
         for _ in range(settings["noptepochs"]):
-            order = torch.randperm(size)
+            order = torch.randperm(size, device=DEVICE)
             for part in order.split(size // settings["nminibatches"]):
                 obs, action, logp, value, advantages, returns = (x[part] for x in batch)
                 distribution, new_value = self.agent(obs)

@@ -17,7 +17,16 @@ from baselines.common.arguments.discovery import list_algorithms
 from baselines.common.base.errors import UserValueError
 from baselines.common.run.command_line import read_arguments
 from baselines.common.saving.tensors import save_tensors
-from benchmarks import chaos, faults, kernels, leaks, mutations, scaling, throughput
+from benchmarks import (
+    chaos,
+    faults,
+    gpu,
+    kernels,
+    leaks,
+    mutations,
+    scaling,
+    throughput,
+)
 from benchmarks.peers import STABLE_BASELINES3, PeerProgram, check_comparable
 from benchmarks.rates import Clock
 
@@ -38,6 +47,15 @@ def test_command_lines_of_the_docs_are_understood(program):
         if "my_pkg" not in command:
             skip_without_packages(command)
             read_arguments([f"--alg={options.alg}", f"--env={options.env}", *others])
+
+
+def test_measurements_of_a_gpu_give_their_commands_what_they_take():
+    programs = {"benchmarks.throughput": throughput, "benchmarks.chaos": chaos}
+    for line in gpu.COMMANDS.values():
+        program, *words = line.split()
+        options, others = programs[program].make_parser().parse_known_args(words)
+        skip_without_packages(line)
+        read_arguments([f"--alg={options.alg}", f"--env={options.env}", *others])
 
 
 def test_clock_leaves_the_warm_up_out(monkeypatch):

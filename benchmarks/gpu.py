@@ -1,0 +1,69 @@
+"""Measures on a GPU what docs/performance.md says of one, in about ten minutes.
+
+    python -m benchmarks.gpu FOLDER                      measures what is missing
+    python -m benchmarks.gpu FOLDER 'ppo2_*'             only these
+    python -m benchmarks.gpu FOLDER --seconds=1 ...      tries each line on a CPU
+
+Each measurement is a command of its own, the most important first: loops beside those
+of PyTorch on the same work (``benchmarks.throughput``), with their memory, and runs
+that are killed and resumed (``benchmarks.chaos``), whose weights have to be those of a
+run without a kill. A command's output goes to FOLDER/NAME.txt; if it fails, the others
+are measured all the same. Needs ``pip install torch stable-baselines3 psutil``.
+"""
+
+import argparse
+import fnmatch
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+LOOP = "benchmarks.throughput --loop --repeats=2 --json={folder}/{name}.json"
+RESUME = "benchmarks.chaos --kills=2 --env=PongNoFrameskip-v4"
+OFF_POLICY = "--learning_starts=2000 --buffer_size=20_000"
+COMMANDS = {
+    "ppo2_64": f"{LOOP} --alg=ppo2 --num_env=64 --compare=torch,torch_best",
+    "ppo2_256": f"{LOOP} --alg=ppo2 --num_env=256 --compare=torch,torch_best",
+    "a2c_64": f"{LOOP} --alg=a2c --num_env=64 --compare=sb3_best",
+    "dqn_8": f"{LOOP} --alg=dqn {OFF_POLICY} --compare=sb3_best",
+    "sac_4": f"{LOOP} --alg=sac --env=HalfCheetah-v5 {OFF_POLICY} --compare=sb3_best",
+    "ppo2_resumed": f"{RESUME} --alg=ppo2 --num_timesteps=20_480 --log_interval=1",
+    "dqn_resumed": f"{RESUME} --alg=dqn {OFF_POLICY} --num_timesteps=6000",
+    "ppo2_8": f"{LOOP} --alg=ppo2 --compare=torch,torch_best",
+    "ppo2_8_float32": f"{LOOP} --alg=ppo2 --precision=float32 --compare=torch_best",
+    "a2c_256": f"{LOOP} --alg=a2c --num_env=256 --compare=sb3_best",
+}
+
+
+def main(argv=None):
+    """Runs the commands whose output is missing; the status is 1 if one fails."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.gpu", description=__doc__, allow_abbrev=False
+    )
+    parser.add_argument("folder", type=Path, help="for figures and outputs")
+    parser.add_argument("names", nargs="?", default="*", help="of what to measure")
+    parser.add_argument("--seconds", type=float, default=8.0, help="per loop")
+    options = parser.parse_args(argv)
+    options.folder.mkdir(parents=True, exist_ok=True)
+    failed = False
+    for name in fnmatch.filter(COMMANDS, options.names):
+        output = options.folder / f"{name}.txt"
+        if output.exists():
+            continue
+        names = dict(folder=options.folder, name=name)
+        words = [word.format(**names) for word in COMMANDS[name].split()]
+        if "--loop" in words:
+            words.append(f"--seconds={options.seconds}")
+        began = time.monotonic()
+        done = subprocess.run([sys.executable, "-m", *words], stdout=subprocess.PIPE)
+        print(f"{name}: {time.monotonic() - began:.0f} s, status {done.returncode}")
+        print(done.stdout.decode(), flush=True)
+        if done.returncode:
+            failed = True
+        else:
+            output.write_bytes(done.stdout)
+    sys.exit(failed)
+
+
+if __name__ == "__main__":
+    main()
