@@ -27,7 +27,7 @@ from baselines.common.saving.tensors import (
     take_arrays,
 )
 
-FORMAT = 11
+FORMAT = 12
 MAX_CHECKPOINTS = 2  # kept on disk: the newest, and one in case it is damaged
 # What checkpoints leave behind; a user may keep models under other names beside them.
 FILE = re.compile(r"(\w+-)?\d{12}\.((\d+\.)?safetensors(\.tmp)?|json\.tmp)")
