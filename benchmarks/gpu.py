@@ -1,14 +1,14 @@
-"""Measures on a GPU what docs/performance.md says of one, in about ten minutes.
+"""Measures loops, memory and resumed runs on a GPU.
 
     python -m benchmarks.gpu FOLDER                      measures what is missing
     python -m benchmarks.gpu FOLDER 'ppo2_*'             only these
-    python -m benchmarks.gpu FOLDER --seconds=1 ...      tries each line on a CPU
 
 Each measurement is a command of its own, the most important first: loops beside those
-of PyTorch on the same work (``benchmarks.throughput``), with their memory, and runs
-that are killed and resumed (``benchmarks.chaos``), whose weights have to be those of a
-run without a kill. A command's output goes to FOLDER/NAME.txt; if it fails, the others
-are measured all the same. Needs ``pip install torch stable-baselines3 psutil``.
+of PyTorch on the same work (``benchmarks.throughput``), with our memory, and runs that
+are killed and resumed (``benchmarks.chaos``), whose weights have to be those of a run
+without a kill. A command's output goes to FOLDER/NAME.txt, or FOLDER/NAME.failed.txt;
+if it fails, the others are measured all the same. Needs ``pip install torch
+stable-baselines3 psutil`` and the extra ``mujoco``.
 """
 
 import argparse
@@ -26,11 +26,12 @@ COMMANDS = {
     "ppo2_256": f"{LOOP} --alg=ppo2 --num_env=256 --compare=torch,torch_best",
     "a2c_64": f"{LOOP} --alg=a2c --num_env=64 --compare=sb3_best",
     "dqn_8": f"{LOOP} --alg=dqn {OFF_POLICY} --compare=sb3_best",
-    "sac_4": f"{LOOP} --alg=sac --env=HalfCheetah-v5 {OFF_POLICY} --compare=sb3_best",
+    "sac_4": f"{LOOP} --alg=sac --env=HalfCheetah-v5 {OFF_POLICY} --compare=sb3",
     "ppo2_resumed": f"{RESUME} --alg=ppo2 --num_timesteps=20_480 --log_interval=1",
     "dqn_resumed": f"{RESUME} --alg=dqn {OFF_POLICY} --num_timesteps=6000",
     "ppo2_8": f"{LOOP} --alg=ppo2 --compare=torch,torch_best",
-    "ppo2_8_float32": f"{LOOP} --alg=ppo2 --precision=float32 --compare=torch_best",
+    "ppo2_64_bfloat16": f"{LOOP} --alg=ppo2 --num_env=64 --precision=bfloat16 "
+    "--compare=torch_best",
     "a2c_256": f"{LOOP} --alg=a2c --num_env=256 --compare=sb3_best",
 }
 
@@ -55,13 +56,15 @@ def main(argv=None):
         if "--loop" in words:
             words.append(f"--seconds={options.seconds}")
         began = time.monotonic()
-        done = subprocess.run([sys.executable, "-m", *words], stdout=subprocess.PIPE)
-        print(f"{name}: {time.monotonic() - began:.0f} s, status {done.returncode}")
-        print(done.stdout.decode(), flush=True)
-        if done.returncode:
+        unfinished = output.with_suffix(".failed.txt")
+        with open(unfinished, "w") as file:
+            status = subprocess.call([sys.executable, "-m", *words], stdout=file)
+        print(f"{name}: {time.monotonic() - began:.0f} s, status {status}")
+        print(unfinished.read_text(), flush=True)
+        if status:
             failed = True
         else:
-            output.write_bytes(done.stdout)
+            unfinished.rename(output)
     sys.exit(failed)
 
 

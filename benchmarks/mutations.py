@@ -31,6 +31,7 @@ common/data/replay_buffer.py: frames[~same_episode] = 0 => pass | replay_buffer
 common/data/prioritized_replay.py: probabilities) ** -beta => probabilities) ** beta | replay_buffer
 common/networks/model.py: / 255.0 => / 256.0 | policy
 common/updates/update.py: fraction * (source - target) => source - target | updates maths
+common/updates/delayed.py: on(-1, policy) => on(0, policy) | updates
 common/updates/optimizers.py: ones_like(mean_square) => zeros_like(mean_square) | updates maths
 common/base/running_moments.py: batch.var(axis=0), => 1 + batch.var(axis=0), | normalize
 common/vec_env/vec_frame_stack.py: self.stacked_obs[i] = 0 => pass | vec_env

@@ -86,7 +86,8 @@ STABLE_BASELINES3 = {
     "dqn": OFF_POLICY
     | dict(values="scalar", large_batch=False, double_q=False, dueling=False)
     | dict(noisy=False),
-    "sac": CONTINUOUS | dict(ent_coef=None, target_entropy=None),
+    "sac": CONTINUOUS
+    | dict(ent_coef=None, target_entropy=None, policy_delay=1, critic="minimum"),
     "td3": CONTINUOUS,
     "ddpg": CONTINUOUS
     | dict(nb_rollout_steps=1, nb_train_steps=1, critic_l2_reg=0.0, action_l2=0.0)

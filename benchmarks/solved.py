@@ -209,6 +209,7 @@ def write() -> None:
         "`python -m baselines.evaluate FOLDER --episodes=100 --seed=1000`, on one core "
         "(`python -m benchmarks.solved`); FrozenLake and Taxi are played 1,000 times, "
         "Blackjack 10,000; crossq on HalfCheetah was evaluated during training, too, "
+        "and trained its policy with each step of the critics (`--policy_delay=1`), "
         "and ppo2 on BipedalWalker paused for a part of its minutes. "
         "Solved means that the mean of the seeds shown reaches the "
         f"threshold: **{solved} of {count} tasks are solved** by at least one "

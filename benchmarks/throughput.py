@@ -458,8 +458,8 @@ def main(argv=None):
     }
     words = [f"--alg={options.alg}", f"--env={options.env}", *others]
     if options.cores:
-        if names:
-            parser.error("--compare has no effect with --cores")
+        if names or options.loop:
+            parser.error("--compare and --loop have no effect with --cores")
         words.append(f"--seconds={options.seconds}")
         write(options.json, compare_cores(words, options.repeats) | about)
         return

@@ -36,6 +36,7 @@ def faster(network, bfloat16) -> None:
 
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+torch.set_float32_matmul_precision("high")  # TF32 on GPUs, as in TensorFlow
 
 
 class Agent(nn.Module):

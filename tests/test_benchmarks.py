@@ -27,7 +27,12 @@ from benchmarks import (
     scaling,
     throughput,
 )
-from benchmarks.peers import STABLE_BASELINES3, PeerProgram, check_comparable
+from benchmarks.peers import (
+    STABLE_BASELINES3,
+    TORCH,
+    PeerProgram,
+    check_comparable,
+)
 from benchmarks.rates import Clock
 
 FRAME_STACK = 84 * 84 * 4
@@ -49,13 +54,17 @@ def test_command_lines_of_the_docs_are_understood(program):
             read_arguments([f"--alg={options.alg}", f"--env={options.env}", *others])
 
 
-def test_measurements_of_a_gpu_give_their_commands_what_they_take():
-    programs = {"benchmarks.throughput": throughput, "benchmarks.chaos": chaos}
-    for line in gpu.COMMANDS.values():
-        program, *words = line.split()
-        options, others = programs[program].make_parser().parse_known_args(words)
-        skip_without_packages(line)
-        read_arguments([f"--alg={options.alg}", f"--env={options.env}", *others])
+@pytest.mark.parametrize("name", gpu.COMMANDS)
+def test_measurements_of_a_gpu_give_their_commands_what_they_take(name):
+    program, *words = gpu.COMMANDS[name].split()
+    skip_without_packages(gpu.COMMANDS[name])
+    parser = {"benchmarks.throughput": throughput, "benchmarks.chaos": chaos}[program]
+    options, others = parser.make_parser().parse_known_args(words)
+    given = [f"--alg={options.alg}", f"--env={options.env}", *others]
+    settings = read_arguments(given).learn_arguments
+    for peer in options.compare.split(",") if parser is throughput else ():
+        comparable = TORCH if peer.startswith("torch") else STABLE_BASELINES3
+        check_comparable(peer, comparable, options.alg, settings)
 
 
 def test_clock_leaves_the_warm_up_out(monkeypatch):

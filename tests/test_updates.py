@@ -8,6 +8,7 @@ from keras import ops
 from baselines.common import backend
 from baselines.common.base import mpi
 from baselines.common.base.errors import DivergedError, UserTypeError
+from baselines.common.updates.delayed import delayed, grouped, pop_priorities
 from baselines.common.updates.update import (
     Step,
     assign,
@@ -132,3 +133,26 @@ def test_nested_gradients_give_hessian_vector_products():
     product = backend.compile(backend.value_and_grad(along, [x, y]), [x, y])
     _, (first, second) = product(np.float32([1, 2]))
     assert (float(first[0]), float(second[0])) == (10 + 12, 6)
+
+
+def test_critics_have_each_batch_of_a_group_and_the_policy_the_last():
+    critic, policy = (keras.Variable(0.0) for _ in range(2))
+
+    def loss_of(variable):
+        def loss(batch):
+            return variable * ops.mean(batch), {"priorities": batch}
+
+        return loss
+
+    sgd = keras.optimizers.SGD
+    steps = delayed(
+        Step(loss_of(critic), sgd(1.0), [critic]),
+        Step(lambda batch: (loss_of(policy)(batch)[0], {}), sgd(1.0), [policy]),
+        policy_delay=3,
+    )
+    update = make_update(*steps, variables=[critic, policy], scan=True)
+    metrics = update(None, grouped(np.arange(6, dtype=np.float32)[:, None], 3))
+    assert (float(critic), float(policy)) == (-(0 + 1 + 2 + 3 + 4 + 5), -(2 + 5))
+    expected = [[[0], [1], [2]], [[3], [4], [5]]]
+    np.testing.assert_array_equal(pop_priorities(metrics, 3), expected)
+    assert not metrics

@@ -395,7 +395,7 @@ RandomSteps = Annotated[
 TrainFreq = Annotated[
     Count, "agent steps, over all environments, from one training to the next"
 ]
-GradientSteps = Annotated[Count, "optimiser steps of each training"]
+GradientSteps = Annotated[Count, "optimiser steps of each training (of the critics)"]
 PolicyDelay = Annotated[
     Count,
     "optimiser steps of the critics per step of the policy and the target networks",
