@@ -62,7 +62,7 @@ def test_measurements_of_a_gpu_give_their_commands_what_they_take(name):
     options, others = parser.make_parser().parse_known_args(words)
     given = [f"--alg={options.alg}", f"--env={options.env}", *others]
     settings = read_arguments(given).learn_arguments
-    for peer in options.compare.split(",") if parser is throughput else ():
+    for peer in filter(None, getattr(options, "compare", "").split(",")):
         comparable = TORCH if peer.startswith("torch") else STABLE_BASELINES3
         check_comparable(peer, comparable, options.alg, settings)
 
