@@ -8,7 +8,7 @@ of PyTorch on the same work (``benchmarks.throughput``), with our memory, and ru
 are killed and resumed (``benchmarks.chaos``), whose weights have to be those of a run
 without a kill. A command's output goes to FOLDER/NAME.txt, or FOLDER/NAME.failed.txt;
 if it fails, the others are measured all the same. Needs ``pip install torch
-stable-baselines3 psutil`` and the extra ``mujoco``.
+stable-baselines3 psutil`` and the extras ``cuda`` and ``mujoco``.
 """
 
 import argparse
@@ -47,8 +47,12 @@ def main(argv=None):
     parser.add_argument("--seconds", type=float, default=8.0, help="per loop")
     options = parser.parse_args(argv)
     options.folder.mkdir(parents=True, exist_ok=True)
-    failed = False
-    for name in fnmatch.filter(COMMANDS, options.names):
+    chosen, failed = fnmatch.filter(COMMANDS, options.names), False
+    if not chosen:
+        parser.error(
+            f"nothing has the name {options.names}; {', '.join(COMMANDS)} have"
+        )
+    for name in chosen:
         output = options.folder / f"{name}.txt"
         if output.exists():
             continue
@@ -59,7 +63,9 @@ def main(argv=None):
         began = time.monotonic()
         unfinished = output.with_suffix(".failed.txt")
         with open(unfinished, "w") as file:
-            status = subprocess.call([sys.executable, "-m", *words], stdout=file)
+            status = subprocess.call(
+                [sys.executable, "-m", *words], stdout=file, stderr=subprocess.STDOUT
+            )
         print(f"{name}: {time.monotonic() - began:.0f} s, status {status}")
         print(unfinished.read_text(), flush=True)
         if status:

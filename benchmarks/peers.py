@@ -1,6 +1,7 @@
 """What our speed is compared with, on the same work."""
 
 import json
+import os
 import subprocess
 import sys
 from functools import partial
@@ -51,10 +52,16 @@ class PeerProgram:
     """
 
     def __init__(self, name, module, work, measures):
+        import tensorflow as tf
+
         self.name = name
         self.measures = measures
+        # On the device that we have.
+        gpus = tf.config.list_physical_devices("GPU")
+        environ = {} if gpus else {"CUDA_VISIBLE_DEVICES": ""}
         self.process = subprocess.Popen(
             [sys.executable, "-m", module, json.dumps(work)],
+            env=os.environ | environ,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -67,6 +67,27 @@ def test_measurements_of_a_gpu_give_their_commands_what_they_take(name):
         check_comparable(peer, comparable, options.alg, settings)
 
 
+def test_failed_measurements_of_a_gpu_are_repeated_and_finished_ones_are_not(
+    monkeypatch,
+):
+    statuses, called = iter([1, 0, 0]), []
+
+    def call(command, stdout, stderr):
+        called.append(command[-1])
+        stdout.write("a figure")
+        return next(statuses)
+
+    monkeypatch.setattr(gpu.subprocess, "call", call)
+    monkeypatch.setattr(gpu, "COMMANDS", {"one": "of {name}", "two": "in {folder}"})
+    for status in (1, 0):
+        with pytest.raises(SystemExit) as ended:
+            gpu.main(["figures"])
+        assert ended.value.code == status
+    assert called == ["one", "figures", "one"]
+    files = {path.name: path.read_text() for path in Path("figures").iterdir()}
+    assert files == {"one.txt": "a figure", "two.txt": "a figure"}
+
+
 def test_clock_leaves_the_warm_up_out(monkeypatch):
     # Compilation until 100, warm-up until 102, then 60 steps in 12 seconds.
     times = iter([100.0, 101.0, 102.0, 108.0, 114.0])
@@ -151,6 +172,15 @@ def test_report_has_medians_and_what_a_checkpoint_costs():
         ("ours / theirs", "2.50"),
         ("checkpoint", "1.250 s, 0.12% of the run's time"),
     }
+
+
+def test_report_of_a_loop_alone():
+    figures = {"agent_steps_per_second": {"loop": [90, 100]}, "peers": []}
+    figures |= {"peak_megabytes": 500, "peak_gpu_megabytes": 2000}
+    lines = throughput.report(figures).splitlines()
+    rows = dict(re.split("  +", line) for line in lines)
+    assert rows["loop"] == "95 steps/s"
+    assert rows["on the GPU"] == "2,000 MB"
 
 
 @pytest.mark.parametrize("changes", [{}, dict(noisy=True), dict(network="lstm")])

@@ -395,10 +395,13 @@ RandomSteps = Annotated[
 TrainFreq = Annotated[
     Count, "agent steps, over all environments, from one training to the next"
 ]
-GradientSteps = Annotated[Count, "optimiser steps of each training (of the critics)"]
+GradientSteps = Annotated[
+    Count, "optimiser steps of each training, of critics if there are any"
+]
 PolicyDelay = Annotated[
     Count,
-    "optimiser steps of the critics per step of the policy and the target networks",
+    "optimiser steps of the critics per step of the policy and the target networks; "
+    "training waits until so many are due",
 ]
 TargetRate = Annotated[
     Fraction,
