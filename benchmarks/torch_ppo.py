@@ -36,7 +36,8 @@ def faster(network, bfloat16) -> None:
 
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-torch.set_float32_matmul_precision("high")  # TF32 on GPUs, as in TensorFlow
+if DEVICE == "cuda":
+    torch.set_float32_matmul_precision("high")  # TF32, as in TensorFlow
 
 
 class Agent(nn.Module):
