@@ -144,14 +144,15 @@ TASKS = {
     "Pendulum-v1": dict(
         # The Zoo's, with twice the steps, for one environment instead of four, so that
         # they hold from Python as well, where scaled rewards and a falling rate turned
-        # out to be needed.
+        # out to be needed. Three seeds end at -184 with its gamma of 0.9, and at -166
+        # with 0.95.
         total_timesteps=200_000,
         num_env=1,
         nsteps=1024,
         nminibatches=16,
         noptepochs=10,
         lam=0.95,
-        gamma=0.9,
+        gamma=0.95,
         lr="linear:1e-3",
         cliprange=0.2,
         normalize_rewards=True,
