@@ -16,4 +16,9 @@ def atari():
 retro = atari  # As in OpenAI Baselines.
 
 
+classic_control = defaults.classic_control
+toy_text = defaults.toy_text
+TASKS = defaults.TASKS
+
+
 small = defaults.small

@@ -15,4 +15,9 @@ def atari():
 retro = atari
 
 
+def classic_control():
+    # Rewards of 1 or -1 a step, discounted by 0.99, add up to 100 at most.
+    return dict(defaults.classic_control(), v_min=-100.0, v_max=100.0)
+
+
 small = defaults.small
