@@ -16,7 +16,12 @@ def atari():
 retro = atari  # As in OpenAI Baselines.
 
 
-classic_control = defaults.classic_control
+def classic_control():
+    # Two streams need a lower rate than dqn's: on CartPole-v1, a seed ended at 107 with
+    # that, two at 500 and 161 with this.
+    return dict(defaults.classic_control(), lr="linear:3e-4")
+
+
 toy_text = defaults.toy_text
 TASKS = defaults.TASKS
 
