@@ -1,6 +1,6 @@
 """Defaults of ``learn()`` that depend on the kind of environment.
 
-The numbers are from OpenAI Baselines' scripts, with one environment per MPI rank.
+Most numbers are from OpenAI Baselines' scripts, with one environment per MPI rank.
 """
 
 
@@ -21,6 +21,22 @@ retro = atari  # OpenAI Baselines had none; its ppo2 used atari's.
 def mujoco():
     # ppo1/run_mujoco.py; its MlpPolicy normalised observations, but not rewards.
     return dict(value_network="copy", normalize_observations=True, schedule="linear")
+
+
+def classic_control():
+    # ppo2's; OpenAI Baselines had none.
+    return dict(
+        total_timesteps=200_000,
+        num_env=8,
+        timesteps_per_actorbatch=256,
+        optim_epochs=20,
+        optim_stepsize=1e-3,
+        optim_batchsize=256,
+        gamma=0.98,
+        lam=0.8,
+        schedule="linear",
+        value_network="copy",
+    )
 
 
 def gymnasium_robotics():
