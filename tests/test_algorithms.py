@@ -132,7 +132,7 @@ def test_arguments_have_a_meaning_and_their_defaults_are_in_range(learn):
 def test_defaults_are_arguments_of_learn_and_its_parts(alg, learn):
     for env_type in *ENV_TYPES, "small":
         defaults = find_defaults(find_algorithm(alg), env_type)
-        known = RUN_ARGUMENTS | declared_arguments(learn)
+        known = declared_arguments(learn) | {"num_env": RUN_ARGUMENTS["num_env"]}
         for arguments in arguments_of_parts(learn, defaults):
             known = arguments | known
         for name, value in defaults.items():

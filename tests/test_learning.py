@@ -155,15 +155,13 @@ def test_cartpole_is_balanced_for_195_steps(alg, learn, small):
     if small.get("reward") != learn.settings.get("reward"):
         pytest.skip("it learns from other rewards, in a test of its own")
     defaults = find_defaults(find_algorithm(alg), "classic_control")
-    of_env = {"num_env": defaults.pop("num_env", 2)}
-    if "reward_scale" in defaults:
-        of_env["reward_scale"] = defaults.pop("reward_scale")
+    num_env = defaults.pop("num_env", 2)
     # dqn's settings are for 100,000: six seeds took 11,000 to 52,000.
-    most = 60_000 if "train_freq" in defaults else 30_000
+    most = 60_000 if alg == "dqn" else 30_000
     mean = train_to(
         250,
         learn,
-        lambda: make_vec_env("CartPole-v1", seed=0, **of_env),
+        lambda: cartpoles(num_env),
         episodes=10,
         network="mlp",
         # Schedules may be for more steps.

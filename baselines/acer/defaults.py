@@ -21,14 +21,10 @@ retro = atari
 
 
 def classic_control():
-    # Tried on CartPole-v1. Rewards as they are, 1 or -1 a step, make action values of
-    # 100, whose errors keep the layers shared with the policy from learning Acrobot.
+    # Tried on CartPole-v1 and Acrobot-v1. Action values reach 100 and -100; with 0.5 as
+    # q_coef, their loss outweighs the policy's, and Acrobot is not learned.
     return dict(
-        total_timesteps=200_000,
-        num_env=2,
-        reward_scale=0.1,
-        lr=5e-3,
-        replay_start=1000,
+        total_timesteps=200_000, num_env=2, lr=5e-3, q_coef=0.005, replay_start=1000
     )
 
 
