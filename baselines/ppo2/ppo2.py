@@ -134,7 +134,10 @@ def learn(
     def fits(count):
         return num_samples % count == 0 and count < env.num_envs * nsteps
 
-    if not fits(nminibatches) and run.arguments.sources["nminibatches"] != "given":
+    sources = run.arguments.sources
+    # ppo1 has optim_batchsize.
+    set_by = sources.get("nminibatches") or sources["optim_batchsize"]
+    if not fits(nminibatches) and set_by != "given":
         # A default gives way.
         most = num_samples if recurrent else num_samples // 2
         nminibatches = math.gcd(nminibatches, most)
