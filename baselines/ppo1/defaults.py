@@ -24,7 +24,7 @@ def mujoco():
 
 
 def classic_control():
-    # ppo2's; OpenAI Baselines had none.
+    # ppo2's for the kind; OpenAI Baselines had none.
     return dict(
         total_timesteps=200_000,
         num_env=8,

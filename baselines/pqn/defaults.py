@@ -16,7 +16,7 @@ retro = atari
 
 def other():
     # The authors' settings for CartPole-v1, with a quarter of their 32 environments,
-    # half the steps of an update, five times the learning rate (found by five seeds of
+    # half the steps of a rollout, five times the learning rate (found by five seeds of
     # 30,000 steps), and without their factor of 0.1 on rewards.
     return dict(
         num_env=8,
