@@ -38,6 +38,7 @@ TASKS = {
     # Its gamma, with what crossq needs of its 500,000 steps.
     "BipedalWalker-v3": dict(total_timesteps=300_000, gamma=0.98),
     # Small robots need fewer steps than the million of others.
+    "InvertedPendulum-v5": dict(total_timesteps=50_000),
     "InvertedDoublePendulum-v5": dict(total_timesteps=100_000),
     "Reacher-v5": dict(total_timesteps=200_000),
 }
