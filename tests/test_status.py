@@ -5,12 +5,10 @@ import os
 import pty
 import sys
 
-import gymnasium as gym
 import pytest
 
-from baselines import a2c, logger
+from baselines import logger
 from baselines.common.base.amounts import duration
-from baselines.common.base.tables import read_table
 from baselines.common.base.timing import Clock, timed
 from baselines.common.data.episodes import EpisodeResults
 from baselines.common.run import status
@@ -96,14 +94,3 @@ def test_live_line_on_a_terminal(monkeypatch):
         shown.close()
     assert "a2c CartPole-v1 250/500 50%" in "".join(seen)
     assert "| a | 1 |" in seen
-
-
-def test_rows_on_a_terminal_come_often(monkeypatch, tmp_path):
-    monkeypatch.setattr(status, "ROW_SECONDS", 0)
-    with (
-        open_terminal(monkeypatch) as seen,
-        logger.scoped_configure(tmp_path, ["stdout", "csv"]),
-    ):
-        a2c.learn(gym.make("CartPole-v1"), total_timesteps=50, log_interval=100)
-    assert len(read_table(tmp_path / "progress.csv")) == 2  # the first and the last
-    assert sum("total_timesteps" in line for line in seen) == 10

@@ -64,11 +64,6 @@ class Logger:
                 outputs[name] = find_output(name)(self.folder, self.states.get(name))
         self.outputs = outputs
 
-    def show_row(self, row):
-        """Writes a row only to the terminal."""
-        if "stdout" in self.outputs and self.level < DISABLED:
-            self.outputs["stdout"].write_row(row)
-
     def claim(self, overwrite=False):
         """Locks the folder, and makes sure that it has no files of another run.
 

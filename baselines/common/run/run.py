@@ -117,7 +117,6 @@ class Run:
         self.num_timesteps = self.previous_timesteps = self.checkpoint_interval = 0
         self.model = self.status = self.row = None
         self.stop = self.reached_score = self.has_row = self.has_loaded = False
-        self.is_shown_only = False
         self.signals = StopSignals()
 
     def make_model(self, kind: Callable[..., M], *arguments, **keywords) -> M:
@@ -381,18 +380,12 @@ class Run:
         counted when an update ends.
         """
         before, now = self.episodes.previous, self.episodes.count
-        return self._due(
-            count_due(before, now, print_freq) > 0 or (self.is_last and now > 0)
-        )
+        return count_due(before, now, print_freq) > 0 or (self.is_last and now > 0)
 
     def row_due(self, log_interval: int) -> bool:
         """Whether an update has a row: first, last, and every ``log_interval``-th."""
         nupdates = self.num_timesteps // self.batch_size
-        return self._due(nupdates == 1 or nupdates % log_interval == 0 or self.is_last)
-
-    def _due(self, is_due) -> bool:
-        self.is_shown_only = not is_due and self.status.wants_row()
-        return is_due or self.is_shown_only
+        return nupdates == 1 or nupdates % log_interval == 0 or self.is_last
 
     def log(self, metrics: dict, **columns) -> None:
         """Makes the row of this update, which is written when the update ends.
@@ -404,11 +397,7 @@ class Run:
             metrics: of the loss; arrays are replaced by their means.
             columns: other numbers.
         """
-        row = columns | {k: float(np.mean(v)) for k, v in metrics.items()}
-        if self.is_shown_only:
-            logger.current.show_row(self._shared_columns() | row)
-        else:
-            self.row = row
+        self.row = columns | {k: float(np.mean(v)) for k, v in metrics.items()}
 
     def end_update(self) -> None:
         """Writes the row and checkpoint that are due; ranks agree on whether to stop.

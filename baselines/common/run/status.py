@@ -13,7 +13,6 @@ from baselines.common.base import mpi
 from baselines.common.base.amounts import duration
 
 LIVE_SECONDS = 0.5  # between changes of the live line
-ROW_SECONDS = 5  # between rows on a terminal
 PLAIN_SECONDS = 60  # without output, after which a plain line is shown
 
 
@@ -29,7 +28,7 @@ class Status:
         self.name = name
         self.first_timestep = first_timestep
         self.total_timesteps = total_timesteps
-        self.start = self.last = self.last_row = time.perf_counter()
+        self.start = self.last = time.perf_counter()
         self.live = None
         if mpi.rank == 0 and logger.uses("stdout") and sys.stdout.isatty():
             self.live = Live(auto_refresh=False, transient=True)
@@ -44,8 +43,6 @@ class Status:
             wrote_row: whether a row was logged, which shows the progress as well.
         """
         now = time.perf_counter()
-        if wrote_row:
-            self.last_row = now
         if self.live is None and wrote_row:
             self.last = now
         if now - self.last < (PLAIN_SECONDS if self.live is None else LIVE_SECONDS):
@@ -58,13 +55,6 @@ class Status:
         with contextlib.suppress(OSError):  # The terminal may be closed.
             line = Text(line, no_wrap=True, overflow="ellipsis")
             self.live.update(line, refresh=True)
-
-    def wants_row(self) -> bool:
-        """Whether a terminal had no row for long; true once, for the row that comes."""
-        now = time.perf_counter()
-        due = self.live is not None and now - self.last_row > ROW_SECONDS
-        self.last_row = now if due else self.last_row
-        return due
 
     def line(self, num_timesteps, episodes) -> str:
         """Returns name, agent steps, their rate, the time left, and the mean return."""
