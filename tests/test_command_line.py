@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -22,6 +23,7 @@ from baselines.common.base.tables import read_table
 from baselines.common.envs import make_vec_env
 from baselines.common.run.algorithm import layers_of_call
 from baselines.common.run.command_line import read_arguments
+from baselines.common.saving.config import read_config, resume_command
 
 CARTPOLE = ["--alg=a2c", "--env=CartPole-v1"]
 
@@ -245,11 +247,14 @@ def test_environments_that_an_algorithm_registers_are_found(own_code, capfd):
     assert "Mine-v0: mean score" in capfd.readouterr().out
 
 
-def test_a_path_outside_the_folder_is_written_with_trust_only(capfd):
+def test_a_stored_path_is_written_with_trust_or_if_given_again(capfd):
     run.main([*CARTPOLE, "--num_timesteps=40", "--log_path=log", "--save_path=model"])
     os.unlink("model")
     assert "save_path" in error_of(capfd, "--resume=log --num_timesteps=60")
     run.main(["--resume=log", "--num_timesteps=60", "--trust"])
+    os.unlink("model")
+    printed = resume_command("log", read_config("log"))
+    run.main([*shlex.split(printed)[3:], "--num_timesteps=80"])
     assert Path("model").is_file()
 
 

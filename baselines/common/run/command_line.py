@@ -33,7 +33,6 @@ from baselines.common.saving.checkpoints import check_ranks, list_manifests
 from baselines.common.saving.config import (
     check_trust,
     external_code,
-    is_inside,
     read_config,
 )
 
@@ -192,10 +191,10 @@ def resumed_arguments(words) -> Arguments:
     for name, argument in arguments.declared.items():
         path = arguments[name]
         stored_path = argument.marker(arg.WrittenPath) and path and name not in words
-        if stored_path and not (trust or is_inside(path, folder)):
+        if stored_path and not trust:
             raise UserValueError(
-                f"{folder}/config.json says to write {name} to {path}, outside its "
-                f"folder: give --{name}, or --trust to allow that"
+                f"{folder}/config.json says to write {name} to {path}: give --{name}, "
+                "or --trust to allow that"
             )
     if not arguments[NUM_TIMESTEPS_OF_LEARN]:
         raise UserValueError("--num_timesteps=0 trains nothing, so nothing is resumed")

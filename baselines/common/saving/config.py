@@ -113,6 +113,9 @@ def external_code(arguments, parts=PARTS, log_formats=()) -> dict:
     return code
 
 
+WRITTEN_PATHS = "save_path", "checkpoint_path"
+
+
 def resume_command(folder, config) -> str:
     """Returns the command that continues a run, or the call in Python.
 
@@ -125,6 +128,9 @@ def resume_command(folder, config) -> str:
     ranks = f"mpiexec -n {config['ranks']} " if config["ranks"] > 1 else ""
     # The interpreter with this package; "python" may be another one.
     words = [sys.executable, "-m", "baselines.run", f"--resume={folder}"]
+    # A file is not trusted to say where to write.
+    given = ((name, config["arguments"].get(name)) for name in WRITTEN_PATHS)
+    words += [f"--{name}={path}" for name, path in given if path]
     return ranks + shlex.join([*words, *trust_flag(config)])
 
 
@@ -134,12 +140,6 @@ def trust_flag(config) -> list:
     # Presets of this package name their parts as module:function, too.
     others = [x for x in code.values() if not x.startswith("baselines.")]
     return ["--trust"] if others else []
-
-
-def is_inside(path, folder) -> bool:
-    """Whether a path lies in a folder, once links are followed."""
-    path, folder = (os.path.realpath(os.path.expanduser(x)) for x in (path, folder))
-    return os.path.commonpath([path, folder]) == folder
 
 
 def versions(*packages) -> dict:
