@@ -86,18 +86,13 @@ class Monitor(gym.Wrapper):
             )
         self.episode_return, self.episode_length = 0.0, 0
         self.needs_reset = False
-        obs, info = self.env.reset(**kwargs)
-        self._begin_file()
-        return obs, info
-
-    def _begin_file(self):
-        if self.writer and Monitor.records:
-            self.writer.open()
+        return self.env.reset(**kwargs)
 
     def step(self, action):
         if self.needs_reset:
             raise RuntimeError("step() after the end of an episode; reset() first")
-        self._begin_file()  # The reset before may have been without files.
+        if self.writer and Monitor.records:
+            self.writer.open()
         obs, reward, terminated, truncated, info = self.env.step(action)
         self.episode_return += float(reward)
         self.episode_length += 1

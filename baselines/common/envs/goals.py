@@ -6,7 +6,6 @@ from typing import NamedTuple
 import gymnasium as gym
 import numpy as np
 
-from baselines.bench.monitor import Monitor
 from baselines.common.base.errors import UserTypeError, UserValueError
 from baselines.common.envs.nests import FlatBox
 from baselines.common.vec_env.vec_env import venvs_of
@@ -50,8 +49,7 @@ def find_goals(venv) -> Goals:
             raise UserValueError(f"{UNCHANGED}, without a {type(wrapper).__name__}")
     if not hasattr(venv, "local_env"):
         raise UserTypeError(f"{NEEDED}; received a {type(venv).__name__}")
-    with Monitor.without_files():  # if it is reset, to seed it
-        env, reward_functions = venv.local_env(), []
+    env, reward_functions = venv.local_env(), []
     while isinstance(env, gym.Wrapper) and not hasattr(env, "compute_reward"):
         if isinstance(env, gym.RewardWrapper):
             reward_functions.insert(0, env.reward)

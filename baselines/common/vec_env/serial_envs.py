@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from baselines.bench.monitor import Monitor
 from baselines.common.envs.nests import flatten_env
 from baselines.common.envs.recorder import (
     get_env_state,
@@ -44,8 +43,7 @@ class SerialEnvs:
     def make(self, env_fns) -> list:
         """Returns ((observation space, action space), resumable) of each."""
         for self.current, env_fn in enumerate(env_fns):
-            with Monitor.without_files():  # if it is reset, to seed it
-                self.envs.append(with_recorder(flatten_env(env_fn())))
+            self.envs.append(with_recorder(flatten_env(env_fn())))
         return [
             ((env.observation_space, env.action_space), is_resumable(env))
             for env in self.envs

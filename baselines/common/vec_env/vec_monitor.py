@@ -43,8 +43,6 @@ class VecMonitor(VecEnvWrapper):
     def reset(self):
         self.returns[:] = 0
         self.lengths[:] = 0
-        if self.writer:
-            self.writer.open()
         return self.venv.reset()
 
     def step_wait(self):
