@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import threading
 import time
 from functools import partial
 
@@ -30,7 +29,6 @@ from baselines.common.base.errors import (
     UserTypeError,
     UserValueError,
 )
-from baselines.common.base.signals import StopSignals
 from baselines.common.envs import make_env, make_vec_env
 from baselines.common.envs.checked import CheckedEnv
 from baselines.common.vec_env import (
@@ -440,30 +438,6 @@ def test_a_worker_that_dies_in_every_step_is_reported():
             for _ in range(10):
                 venv.step([0, 0])
         assert worker_processes() == []
-
-
-def test_a_signal_is_answered_while_a_worker_hangs():
-    signals = StopSignals()
-    with SubprocVecEnv([CounterEnv] * 4, num_workers=2) as venv:
-        warnings = []
-        venv.warn = warnings.append
-        venv.reset()
-        stopped = worker_of(venv, 1)
-        stopped.suspend()
-        venv._longest_wait = 0.0  # Starting may have taken longer than a slice.
-        signals.catch()
-        try:
-            threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGTERM)).start()
-            start = time.monotonic()
-            with time_limit(), pytest.raises(SystemExit) as error:
-                venv.step([0] * 4)
-        finally:
-            signals.release()
-        # About 1.7 here; 6.2 if the worker had as long to end as without a signal.
-        assert time.monotonic() - start < 4
-        assert error.value.code == 128 + signal.SIGTERM
-        assert not stopped.is_running()
-    assert "environments 2 to 3 did not respond" in warnings[0]
 
 
 def test_a_replaced_worker_continues_its_monitor_files(tmp_path):

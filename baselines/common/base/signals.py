@@ -5,13 +5,6 @@ import threading
 
 STOP_SIGNALS = signal.SIGINT, signal.SIGTERM
 
-caught = None  # the StopSignals of the run that catches them
-
-
-def stop_number() -> int:
-    """Returns the number of the signal that is to end the run; 0 for none."""
-    return caught.number if caught is not None else 0
-
 
 def stop(number) -> None:
     """Raises the exception that ends a program after SIGINT or SIGTERM."""
@@ -35,18 +28,13 @@ class StopSignals:
 
     def catch(self) -> None:
         """Records signals from now on, in place of their previous handlers."""
-        global caught
         if threading.current_thread() is not threading.main_thread():
             return  # Only the main thread may handle signals.
-        self.outer, caught = caught, self
         for number in STOP_SIGNALS:
             self.old_handlers[number] = signal.signal(number, self._on_signal)
 
     def release(self) -> None:
         """Restores the previous handlers of the signals."""
-        global caught
-        if self.old_handlers:
-            caught = self.outer
         for number, handler in self.old_handlers.items():
             signal.signal(number, handler)
         self.old_handlers = {}

@@ -19,7 +19,6 @@ from baselines.common.base.errors import (
     WorkerDied,
     WorkerError,
 )
-from baselines.common.base.signals import stop, stop_number
 from baselines.common.saving.states import check_like
 from baselines.common.vec_env.vec_env import (
     VecEnv,
@@ -72,7 +71,6 @@ class SubprocVecEnv(VecEnv):
     """
 
     closed = True  # until there are workers
-    _longest_wait = 0.0  # seconds, in whole slices
 
     def __init__(
         self,
@@ -256,10 +254,6 @@ class SubprocVecEnv(VecEnv):
 
         Returns:
             the same, with those of this wait.
-
-        Raises:
-            KeyboardInterrupt, SystemExit: if a signal is to end the run meanwhile, and
-                the worker does not answer.
         """
         while not worker.wait(SLICE_SECONDS):
             if worker.process.poll() is not None:
@@ -269,11 +263,6 @@ class SubprocVecEnv(VecEnv):
             if waited >= self.worker_timeout:
                 worker.end_hung(self.worker_timeout)
                 return waited
-            # Slow environments are given as long as they have taken before.
-            if (number := stop_number()) and waited >= self._longest_wait:
-                self.warn(f"{worker} did not respond: the run ends without it")
-                stop(number)
-        self._longest_wait = max(self._longest_wait, waited)
         return waited
 
     def _replace(self, worker, error):
