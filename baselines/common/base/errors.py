@@ -6,13 +6,9 @@ or an environment's, and is shown with its traceback.
 """
 
 import difflib
-import functools
-import inspect
 import pathlib
 import shlex
 import sys
-from collections.abc import Callable
-from typing import TypeVar
 
 TRACEBACK = "BASELINES_TRACEBACK"  # environment variable that shows whole tracebacks
 
@@ -64,8 +60,6 @@ class RaisedInWorker(WorkerError):
 class WorkerDied(WorkerError, UserError):
     """A worker process ended without an exception from its environments."""
 
-
-F = TypeVar("F", bound=Callable)
 
 OUTPUTS = (
     "before learn(), logger.configure(FOLDER, ['stdout', 'csv', 'tensorboard']) says "
@@ -121,20 +115,6 @@ def suggest(name: str, known, prefix="") -> str:
     plain = name.lower().replace("-", "_")
     nearest = difflib.get_close_matches(plain, names, n=1, cutoff=0.6)
     return f"; did you mean {prefix + names[nearest[0]]!r}?" if nearest else ""
-
-
-def with_hints(fn: F) -> F:
-    """Decorates a function so that an unknown argument gets a hint at a valid one."""
-    known = inspect.signature(fn).parameters
-
-    @functools.wraps(fn)
-    def call(*args, **kwargs):
-        for name in kwargs.keys() - known.keys():
-            hint = suggest(name, known)
-            raise UserTypeError(f"{fn.__name__}() has no argument {name!r}{hint}")
-        return fn(*args, **kwargs)
-
-    return call
 
 
 def install_command(extra) -> str:

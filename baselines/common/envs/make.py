@@ -20,7 +20,6 @@ from baselines.common.base.errors import (
     first_line,
     install_command,
     shown,
-    with_hints,
 )
 from baselines.common.envs.checked import CheckedEnv
 from baselines.common.envs.nests import flatten_env
@@ -163,7 +162,6 @@ def prepare_drawing() -> None:
         os.environ.setdefault("MUJOCO_GL", "egl")
 
 
-@with_hints
 def make_vec_env(
     env_id: str | EnvSpec,
     env_type: str | None = None,
@@ -277,8 +275,7 @@ def as_vec_env(env: Any, seed: int | None = None) -> VecEnv:
         return VecMonitor(GymnasiumVecEnv(env, seed))
     if isinstance(env, gym.Env):
         venv = DummyVecEnv([lambda: env])
-        with Monitor.without_files():  # They begin when the run does.
-            venv.envs[0].reset(seed=seed)
+        venv.envs[0].reset(seed=seed)
         # A Monitor inside records more: raw rewards, and full games of several lives.
         return venv if has_wrapper(env, Monitor) else VecMonitor(venv)
     needed = "num_envs", "step_async", "step_wait"
