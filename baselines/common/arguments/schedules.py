@@ -56,7 +56,7 @@ def make_schedule(
         UserValueError: if it is none of these.
     """
     if callable(value):
-        return lambda progress: check_result(value(progress), progress, name)
+        return lambda progress: float(value(progress))
     schedule, colon, start = str(value).rpartition(":")
     if not colon:
         schedule = of_numbers
@@ -76,24 +76,6 @@ def make_schedule(
         )
     factor = SCHEDULES[schedule]
     return lambda progress: start * factor(progress)
-
-
-def check_result(result, progress, name) -> float:
-    """Returns what a schedule of the user's returned, if it is a number.
-
-    Raises:
-        UserValueError: unless it is finite and at least 0.
-    """
-    try:
-        number = float(result)
-    except (TypeError, ValueError):
-        number = math.nan
-    if not 0 <= number < math.inf:
-        raise UserValueError(
-            f"{name} has to return a number of at least 0, returned {shown(result)} "
-            f"for {progress:.6g}, the fraction of training that is done"
-        )
-    return number
 
 
 def check_schedule(value, name) -> None:
