@@ -8,11 +8,11 @@ import numpy as np
 from baselines.common.arguments import cli
 from baselines.common.arguments import types as arg
 from baselines.common.base.errors import UserFileError
-from baselines.common.envs.spaces import check_spaces, clip_actions
-from baselines.common.run.evaluation import evaluate, summary
+from baselines.common.data.episodes import result_of
+from baselines.common.envs.spaces import check_spaces
+from baselines.common.run.evaluation import play_steps, summary
 from baselines.common.run.loading import find_env, load
 from baselines.common.saving.files import check_writable
-from baselines.common.vec_env.vec_env import VecEnvWrapper
 from baselines.gail.expert import Expert, write_expert
 
 
@@ -40,10 +40,9 @@ def record(
         )
     check_writable(*os.path.split(output))
     model = load(path, trust, seed=seed)
-    with RecordingVecEnv(trained_env.make(1, seed)) as vec_env:
+    with trained_env.make(1, seed) as vec_env:
         check_spaces(model, vec_env)
-        results = evaluate(model, vec_env, episodes, deterministic)
-        expert = vec_env.expert(results)
+        expert, results = play_episodes(model, vec_env, episodes, deterministic)
     write_expert(output, expert)
     returns = summary(results)
     print(
@@ -54,34 +53,20 @@ def record(
     return expert
 
 
-class RecordingVecEnv(VecEnvWrapper):
-    """Keeps the observations of its one environment and the actions given to it."""
-
-    def __init__(self, venv):
-        super().__init__(venv)
-        self.obs, self.acs = [], []
-        self.ends = [0]  # number of transitions at each end of an episode or whole game
-
-    def reset(self):
-        self.last_obs = super().reset()
-        return self.last_obs
-
-    def step_async(self, actions):
-        self.obs.append(self.last_obs[0])
-        self.acs.append(clip_actions(actions, self.action_space)[0])
-        super().step_async(actions)
-
-    def step_wait(self):
-        self.last_obs, *others, infos = super().step_wait()
+def play_episodes(model, env, episodes, deterministic):
+    """Returns an Expert and the results of the episodes of a VecEnv of one."""
+    obs, acs, ends, results = [], [], [0], []
+    for seen, taken, _, infos in play_steps(model, env, deterministic):
+        obs.append(seen[0])
+        acs.append(taken[0])
         if "episode" in infos[0]:
-            self.ends.append(len(self.obs))
-        return self.last_obs, *others, infos
-
-    def expert(self, results) -> Expert:
-        """Returns the recorded episodes; ``results`` has the result of each."""
-        returns = np.array([result["r"] for result in results])
-        acs = np.array(self.acs, self.action_space.dtype)
-        return Expert(np.stack(self.obs), acs, np.diff(self.ends), returns)
+            ends.append(len(obs))
+            results.append(result_of(infos[0]))
+            if len(results) == episodes:
+                break
+    acs = np.array(acs, env.action_space.dtype)
+    returns = np.array([result["r"] for result in results])
+    return Expert(np.stack(obs), acs, np.diff(ends), returns), results
 
 
 def main(argv=None):

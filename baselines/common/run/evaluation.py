@@ -34,8 +34,9 @@ def play_steps(model, env, deterministic=False):
             obs, S=states, M=dones, deterministic=deterministic
         )
         actions = clip_actions(actions, env.action_space)
+        seen = obs
         obs, _, dones, infos = env.step(actions)
-        yield actions, dones, infos
+        yield seen, actions, dones, infos
 
 
 def how_to_act(deterministic: bool) -> str:
@@ -70,7 +71,7 @@ def evaluate(
         env = as_vec_env(env)
     left = [len(range(i, episodes, env.num_envs)) for i in range(env.num_envs)]
     results, ends = [], 0
-    for taken, dones, infos in play_steps(model, env, deterministic):
+    for _, taken, dones, infos in play_steps(model, env, deterministic):
         if actions is not None:
             actions.append(taken[np.array(left) > 0])
         ends += np.sum(dones)
