@@ -6,7 +6,7 @@ import inspect
 import textwrap
 import types
 import typing
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 
@@ -40,7 +40,8 @@ class Argument:
         self.name = name
         self.annotation = Any if annotation is REQUIRED else annotation
         self.default = default
-        self.type = plain_type(self.annotation)
+        holder = types.SimpleNamespace(__annotations__={name: self.annotation})
+        self.type = typing.get_type_hints(holder)[name]
         self.markers = getattr(self.annotation, "__metadata__", ())
 
     @functools.cached_property
@@ -157,16 +158,6 @@ def takes_anything(fn) -> bool:
     """Whether a function has ``**kwargs``."""
     parameters = inspect.signature(fn).parameters.values()
     return any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
-
-
-def plain_type(annotation):
-    """Returns an annotation without its ``Annotated`` metadata, at any depth."""
-    if typing.get_origin(annotation) is Annotated:
-        annotation = annotation.__origin__
-    members = tuple(map(plain_type, typing.get_args(annotation)))
-    if typing.get_origin(annotation) in (typing.Union, types.UnionType):
-        return typing.Union[members]  # noqa: UP007, as there is no operator for tuples
-    return list[members] if typing.get_origin(annotation) is list else annotation
 
 
 def describe_arguments(fn) -> str:
