@@ -302,7 +302,7 @@ class SharedArguments(TypedDict, total=False):
     ]
     load_path: Annotated[
         Path | None,
-        MayChange,
+        ReadPath,
         "a saved model, or log folder of one, to start from; a resumed run that has a "
         "checkpoint continues from that",
         Default(None),
