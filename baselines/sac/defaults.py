@@ -35,8 +35,6 @@ TASKS = {
     "LunarLanderContinuous-v3": dict(
         total_timesteps=150_000, lr="linear:7.3e-4", tau=0.01, learning_starts=5000
     ),
-    # Its gamma, with what crossq needs of its 500,000 steps.
-    "BipedalWalker-v3": dict(total_timesteps=300_000, gamma=0.98),
     # Small robots need fewer steps than the million of others.
     "InvertedPendulum-v5": dict(total_timesteps=50_000),
     "InvertedDoublePendulum-v5": dict(total_timesteps=100_000),
