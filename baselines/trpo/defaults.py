@@ -75,8 +75,6 @@ def box2d():
 
 
 TASKS = {
-    # On top of classic_control(): its steps end at -121.
-    "MountainCar-v0": dict(total_timesteps=1_000_000),
     # RL Baselines3 Zoo's, with twice the steps, and 0.99 as lam instead of 0.95; on
     # top of those of mujoco().
     "Swimmer-v5": dict(
