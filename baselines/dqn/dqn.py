@@ -20,6 +20,7 @@ from baselines.common.data.memory import make_memory
 from baselines.common.networks.q_function import (
     QFunction,
     epsilon_at,
+    losses_and_priorities,
     take_actions,
 )
 from baselines.common.run.algorithm import algorithm
@@ -62,7 +63,7 @@ def dqn_loss(outputs, actions, targets, weights, *, values):
         values: as in ``q_targets``
     """
     of_actions = take_actions(outputs, actions)
-    losses, priorities = values.losses(of_actions, targets)
+    losses, priorities = losses_and_priorities(values, of_actions, targets)
     loss = ops.mean(weights * losses)
     return loss, {
         "loss": loss,

@@ -9,6 +9,7 @@ from keras import ops
 from numpy.typing import ArrayLike
 
 from baselines.common import backend
+from baselines.common.base.errors import UserTypeError
 from baselines.common.envs.spaces import check_observations
 from baselines.common.networks.layers import Scalar, Stream, split_last
 from baselines.common.networks.model import Model, State, build_network
@@ -162,6 +163,22 @@ class QFunction(Model):
         check_observations(obs, self.observation_space)
         noise = np.zeros((1, sum(self.noise_sizes)), np.float32)
         return np.asarray(self._act(obs, noise)).max(axis=1)
+
+
+def losses_and_priorities(values, outputs, targets):
+    """Returns what ``values.losses`` does: losses [B] and priorities [B].
+
+    Raises:
+        UserTypeError: for other shapes, which would be multiplied with weights [B].
+    """
+    losses, priorities = values.losses(outputs, targets)
+    if len(losses.shape) != 1 or len(priorities.shape) != 1:
+        raise UserTypeError(
+            f"losses() of {type(values).__name__} has to return losses and priorities, "
+            f"both [B], returned shapes {tuple(losses.shape)} and "
+            f"{tuple(priorities.shape)}"
+        )
+    return losses, priorities
 
 
 def take_actions(outputs, actions):
