@@ -177,7 +177,8 @@ def resumed_arguments(words) -> Arguments:
     learn = import_learn(find_algorithm(stored["alg"]))
     absolute_paths(learn, words)
     check_trust(folder, external_code(stored, changed_parts(learn, stored)), trust)
-    arguments = gather_run(learn, {"config.json": stored, "given": words})
+    changed = {k: v for k, v in words.items() if v != stored.get(k)}
+    arguments = gather_run(learn, {"config.json": stored, "given": changed})
     for name in words.keys() - {"resume", "trust"}:
         argument = arguments.declared.get(name)
         movable = arg.MayChange, arg.ReadPath, arg.WrittenPath
