@@ -31,8 +31,7 @@ class Monitor(gym.Wrapper):
     Args:
         env: the environment; rewards are recorded as it returns them.
         filename: path without ``.monitor.csv``, a folder to write ``monitor.csv`` in,
-            or None for no file. The file is created at the first reset, or if that is
-            made by ``learn()``, when training begins.
+            or None for no file. The file is created at the first step.
         allow_early_resets: whether ``reset`` may be called between an episode's first
             step and its end, which evaluations do. The unfinished episode is then not
             recorded. In OpenAI Baselines, the default is false.
@@ -45,7 +44,7 @@ class Monitor(gym.Wrapper):
     """
 
     EXT = "monitor.csv"
-    records = True  # whether resets create files, and ends of episodes write rows
+    records = True  # whether steps create files and write rows
 
     @staticmethod
     @contextlib.contextmanager

@@ -275,7 +275,8 @@ def as_vec_env(env: Any, seed: int | None = None) -> VecEnv:
         return VecMonitor(GymnasiumVecEnv(env, seed))
     if isinstance(env, gym.Env):
         venv = DummyVecEnv([lambda: env])
-        venv.envs[0].reset(seed=seed)
+        with Monitor.without_files():  # which allows a reset during an episode
+            venv.envs[0].reset(seed=seed)
         # A Monitor inside records more: raw rewards, and full games of several lives.
         return venv if has_wrapper(env, Monitor) else VecMonitor(venv)
     needed = "num_envs", "step_async", "step_wait"

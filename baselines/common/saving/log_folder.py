@@ -129,7 +129,7 @@ def check_no_run(folder) -> None:
     """
     if os.path.exists(os.path.join(folder, "config.json")):
         raise UserFileError(
-            f"{folder} has a run already, and a reset of the environment would begin "
+            f"{folder} has a run already, and a step of the environment would begin "
             "its monitor files anew: call learn() first, with resume or "
             "overwrite=True, or give another folder"
         )

@@ -46,6 +46,8 @@ class VecMonitor(VecEnvWrapper):
         return self.venv.reset()
 
     def step_wait(self):
+        if self.writer:
+            self.writer.open()
         obs, rewards, dones, infos = self.venv.step_wait()
         self.returns += rewards
         self.lengths += 1
