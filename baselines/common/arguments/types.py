@@ -227,7 +227,7 @@ Trust = Annotated[
     bool,
     MayChange,
     "whether to import code outside this package that the run's files name, and to "
-    "write files outside its folder that they name",
+    "write files that they name",
 ]
 
 

@@ -20,7 +20,9 @@ SEED_OFFSET = 5000  # added to a run's seed for its evaluations
 
 
 def play_steps(model, env, deterministic=False):
-    """Yields actions, dones and infos of each step of a VecEnv, after a reset.
+    """Yields observations, actions, dones and infos of each step of a VecEnv.
+
+    It is reset first; observations are those before the step.
 
     Args:
         model: an object with ``step`` and ``initial_state``.

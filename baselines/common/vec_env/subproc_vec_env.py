@@ -34,7 +34,7 @@ from baselines.common.vec_env.worker_process import (
 
 INTERRUPTED_EXIT_SECONDS = 0.5  # for workers to end by themselves, after Ctrl-C
 WORKER_TIMEOUT = 600.0  # seconds
-SLICE_SECONDS = 1.0  # of waiting for workers, between two checks for signals
+SLICE_SECONDS = 1.0  # of waiting, between two looks whether a worker has ended
 # In memory, if the system has such a folder.
 MEMORY_FOLDER = "/dev/shm" if os.access("/dev/shm", os.W_OK) else tempfile.gettempdir()
 MAX_STARTS = 4  # of a worker's program between two of its steps
