@@ -99,7 +99,7 @@ def command(fn, argv=None, short=MappingProxyType({})):
         for name, argument in declared.items()
         if argument.default is REQUIRED
     ]
-    flags = [k for k, x in declared.items() if x.type in (bool, bool | None)]
+    flags = [name for name, argument in declared.items() if argument.type is bool]
     words = sys.argv[1:] if argv is None else argv
     parts = [word.partition("=") for word in words]
     words = ["".join((short.get(name, name), *value)) for name, *value in parts]
