@@ -76,6 +76,7 @@ def test_environments_of_cmd_util(empty_folder):
     logger.configure("log", ["csv"])
     with cmd_util.make_vec_env("CartPole-v1", "classic_control", 2, seed=3) as env:
         obs = env.reset()
+        env.step([0, 0])
     with make_vec_env("CartPole-v1", num_env=2, seed=3) as other:
         np.testing.assert_array_equal(obs, other.reset())
     files = sorted(path.name for path in (empty_folder / "log").iterdir())
@@ -84,6 +85,7 @@ def test_environments_of_cmd_util(empty_folder):
     env = cmd_util.make_env("CartPole-v1", "classic_control", **settings)
     other = make_env("CartPole-v1", seed=4)
     np.testing.assert_array_equal(env.reset()[0], other.reset()[0])
+    env.step(0)
     assert Path("other", "2.1.monitor.csv").is_file()
 
 
