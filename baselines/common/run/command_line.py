@@ -177,6 +177,7 @@ def resumed_arguments(words) -> Arguments:
     learn = import_learn(find_algorithm(stored["alg"]))
     absolute_paths(learn, words)
     check_trust(folder, external_code(stored, changed_parts(learn, stored)), trust)
+    # A path that is given again is the run's own, whose model it may replace.
     changed = {k: v for k, v in words.items() if v != stored.get(k)}
     arguments = gather_run(learn, {"config.json": stored, "given": changed})
     for name in words.keys() - {"resume", "trust"}:
