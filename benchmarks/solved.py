@@ -65,14 +65,16 @@ TASKS = {
     "Pusher-v5": CONTINUOUS,
 }
 ZOO = "RL Baselines3 Zoo's"
+SLM = "SLM-Lab's CrossQ, while training for 2 million steps"
 # Mean scores that count as solved, and where they are from, for tasks for which
-# Gymnasium has none, or one that is above the best possible.
+# Gymnasium has none, or one that is above the best possible: the Zoo's, or else the
+# best published for this version of the task, as far as known.
 THRESHOLDS = {
     "Pendulum-v1": (-172.2, f"{ZOO} PPO"),
     "Walker2d-v5": (4717.8, f"{ZOO} TD3, on v3"),
     "Humanoid-v5": (6232.3, f"{ZOO} SAC, on v3 after 2 million steps"),
-    "HumanoidStandup-v5": None,
-    "Pusher-v5": None,  # Gymnasium's is 0, and all rewards are negative.
+    "HumanoidStandup-v5": (150_912.7, SLM),
+    "Pusher-v5": (-37.08, SLM),  # Gymnasium's is 0, and all rewards are negative.
     "CliffWalking-v1": (-13, "the shortest way"),
     # By dynamic programming, the best are 7.93 and -0.0466; the standard errors of the
     # games played are 0.082 and 0.0095.
@@ -83,8 +85,8 @@ SECONDS = 900  # for the games of one model; if they do not end, its score is -i
 LOCK = Lock()
 
 
-def threshold(task) -> tuple | None:
-    """Returns (mean score from which a task is solved, its source); None for none."""
+def threshold(task) -> tuple:
+    """Returns (mean score from which a task is solved, its source)."""
     known = gym.spec(task).reward_threshold, "Gymnasium's"
     return THRESHOLDS.get(task, known)
 
@@ -165,22 +167,14 @@ def lines_of(task, rows) -> list:
             ", ".join(f"{row['mean']:.4g}" for row in runs),
             f"{runs[0]['steps']:,}",
             f"{minutes:.1f}",
-            verdict(mean, threshold(task)),
+            verdict(mean, threshold(task)[0]),
         ]
         lines.append((-mean, minutes, line))
     return [line for *_, line in sorted(lines)]
 
 
-def verdict(mean, bar) -> str:
-    """Returns whether a mean score solves a task, or by how much it does not.
-
-    Args:
-        mean: the score.
-        bar: as ``threshold`` returns it.
-    """
-    if bar is None:
-        return ""
-    limit, _ = bar
+def verdict(mean, limit) -> str:
+    """Returns whether a mean score solves a task, or by how much it does not."""
     return "yes" if mean >= limit else f"{limit - mean:.3g} below"
 
 
@@ -192,9 +186,9 @@ def write() -> None:
     header = ["Algorithm", "Mean score of each seed", "Agent steps", "Minutes"]
     header, best, parts = [*header, "Solved"], [], []
     for task, algorithms in TASKS.items():
-        bar, lines = threshold(task), lines_of(task, found[task])
+        (limit, source), lines = threshold(task), lines_of(task, found[task])
         first = lines[0] if lines else ["not run", "", "", "", ""]
-        shown = "none" if bar is None else f"{bar[0]:g}, {bar[1]}"
+        shown = f"{limit:g}, {source}"
         best.append([f"[{task}](#{task.lower()})" if lines else task, shown, *first])
         ran = [line[0] for line in lines]
         missing = [alg for alg in algorithms.split() if alg not in ran]
@@ -202,7 +196,6 @@ def write() -> None:
         if lines:
             parts.append(f"\n## {task}\n\n{markdown(header, lines)}{not_run}")
     solved = sum(line[-1] == "yes" for line in best)
-    count = sum(threshold(task) is not None for task in TASKS)
     (tables.RESULTS / "solved.md").write_text(
         "# Standard tasks by their default commands\n\n"
         "`python -m baselines.run --alg=ALGORITHM --env=TASK --seed=SEED`, then "
@@ -212,7 +205,7 @@ def write() -> None:
         "and trained its policy with each step of the critics (`--policy_delay=1`). "
         "Some runs paused, or ran beside other programs, for some of their minutes. "
         "Solved means that the mean of the seeds shown reaches the "
-        f"threshold: **{solved} of {count} tasks are solved** by at least one "
+        f"threshold: **{solved} of {len(TASKS)} tasks are solved** by at least one "
         "algorithm. Commits and learning curves are in "
         "`solved.jsonl`. Watch the best with `python -m baselines.play "
         "results/agents/LunarLander-v3`. The best of each:\n\n"
