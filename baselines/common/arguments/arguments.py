@@ -87,12 +87,7 @@ class Arguments(Mapping):
     @property
     def fixed(self) -> dict:
         """What has to stay the same when the run is resumed, as JSON values."""
-        movable = {
-            name
-            for name, argument in self.declared.items()
-            if argument.marker(MayChange) or argument.marker(ReadPath)
-        }
-        left_out = {*movable, *self.of_command}
+        left_out = {*movable(self.declared), *self.of_command}
         fixed = {k: x for k, x in self.stored.items() if k not in left_out}
         return json.loads(json.dumps(fixed))  # As in files, where tuples are lists.
 
@@ -144,6 +139,12 @@ class Arguments(Mapping):
 
 
 NEVER_STORED = {"defaults", "resume", "trust", "play", "overwrite"}
+
+
+def movable(declared) -> set:
+    """Returns the names of arguments that may change when a run is resumed."""
+    markers = MayChange, ReadPath
+    return {n for n, x in declared.items() if any(map(x.marker, markers))}
 
 
 def gather(learn, layers, of_command=MappingProxyType({})) -> Arguments:

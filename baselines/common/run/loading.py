@@ -5,7 +5,7 @@ import os
 import pathlib
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from baselines.common.arguments.arguments import MISSING
+from baselines.common.arguments.arguments import MISSING, movable
 from baselines.common.arguments.discovery import (
     find_algorithm,
     import_learn,
@@ -59,6 +59,8 @@ def load(path: str | os.PathLike, trust: bool = False, **given) -> "Model":
     parts = {n: x.marker(Part) for n, x in learn.declared.items() if x.marker(Part)}
     stored |= {n: part.when_loaded for n, part in parts.items() if not part.in_model}
     check_trust(path, external_code(stored, changed_parts(learn, stored)), trust)
+    # A file that names another run, or says that it is trusted, was not written here.
+    stored = {k: x for k, x in stored.items() if k not in movable(learn.declared)}
     for name in stored.pop(MISSING, []):
         if name not in given:
             raise UserValueError(
