@@ -62,7 +62,10 @@ def test_load_takes_a_folder_a_model_or_a_checkpoint(trained, tmp_path):
     shutil.copy(trained / "model.safetensors", continued / "model.safetensors")
     assert find_model(continued) == str(continued / "model.safetensors")
     # The newest checkpoint that is not damaged.
-    (killed / "checkpoints" / newest.name).write_bytes(b"damaged")
+    (damaged := killed / "checkpoints" / newest.name).write_bytes(b"damaged")
+    for path in damaged, damaged.with_suffix(".json"):
+        with pytest.raises(UserValueError):
+            baselines.load(path)
     older = baselines.load(killed).value(OBS)
     assert not np.array_equal(older, model.value(OBS))
     shutil.rmtree(killed / "checkpoints")
@@ -135,6 +138,22 @@ def test_load_runs_no_code_that_a_file_names(trained, tmp_path, change):
         baselines.load(tmp_path / "model")
 
 
+def test_load_takes_no_other_arguments_from_a_file(trained, tmp_path):
+    (tmp_path / "formats_of_others.py").write_text("1 / 0")
+    shutil.copytree(trained, tmp_path / "log")
+    config = json.loads((trained / "config.json").read_text())
+    config |= {"log_formats": ["formats_of_others:Output"]}
+    (tmp_path / "log/config.json").write_text(json.dumps(config))
+    tensors, metadata = load_tensors(trained / "model.safetensors")
+    arguments = {"resume": str(tmp_path / "log"), "trust": True}
+    metadata["arguments"] = metadata["arguments"] | arguments
+    save_model(tmp_path / "model", tensors, metadata)
+    model = baselines.load(tmp_path / "model")
+    np.testing.assert_array_equal(
+        best_actions(model), best_actions(baselines.load(trained))
+    )
+
+
 @pytest.mark.parametrize(
     "space",
     [
@@ -155,6 +174,14 @@ def test_spaces_survive_a_file(space, stack):
     stored = json.loads(json.dumps(space_to_json(flat)))
     found = flat_observations(space_from_json(stored), stored.get("stack", 1))
     assert (found, found.nest, found.parts) == (flat, flat.nest, flat.parts)
+
+
+def test_a_kind_of_ones_own_is_saved_as_what_it_is():
+    class OwnBox(spaces.Box):
+        pass
+
+    space = OwnBox(0, 1, (2,), np.float32)
+    assert space_from_json(space_to_json(space)) == spaces.Box(0, 1, (2,), np.float32)
 
 
 def test_one_dict_is_flattened_where_the_model_acts(tmp_path):

@@ -310,7 +310,8 @@ def space_to_json(space) -> dict:
     if getattr(space, "stack", 1) > 1:
         return space_to_json(space.nest) | {"stack": space.stack}
     space = getattr(space, "nest", space)
-    kind = type(space).__name__
+    known = (x for x in type(space).__mro__ if x.__module__.startswith("gymnasium."))
+    kind = next(known).__name__
     if isinstance(space, gym.spaces.Dict):
         inner = {name: space_to_json(part) for name, part in space.items()}
         return {"kind": kind, "spaces": inner}
