@@ -139,6 +139,15 @@ def test_defaults_are_arguments_of_learn_and_its_parts(alg, learn):
             known[name].validate(value)
 
 
+def test_images_keep_their_network(alg):
+    """Also in a kind of environment whose others are vectors, such as Box2D."""
+    for env_type in ENV_TYPES:
+        layers = find_layers(
+            find_algorithm(alg), {"env_type": env_type, "network": "cnn"}
+        )
+        assert layers["defaults.py"].get("network") != "mlp"
+
+
 @pytest.mark.slow
 def test_no_default_makes_an_error(alg, learn, env_id, monkeypatch):
     """In networks that remember, with the settings for each kind of environment."""

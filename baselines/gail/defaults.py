@@ -5,9 +5,7 @@ from baselines.trpo import defaults
 
 def mujoco():
     # OpenAI Baselines' networks, which normalised observations.
-    return dict(
-        network="mlp", num_hidden=100, num_layers=2, normalize_observations=True
-    )
+    return dict(num_hidden=100, num_layers=2, normalize_observations=True)
 
 
 def small():

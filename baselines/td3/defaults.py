@@ -11,7 +11,6 @@ def mujoco():
     return dict(
         # Four play while one optimiser trains; updates per agent step stay the same.
         num_env=4,
-        network="mlp",
         num_layers=2,
         num_hidden=256,
         activation="relu",

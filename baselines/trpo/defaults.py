@@ -29,7 +29,6 @@ def mujoco():
     # OpenAI Baselines' trpo_mpi/defaults.py; its wrapper normalised rewards.
     return dict(
         normalize_rewards=True,
-        network="mlp",
         num_hidden=32,
         num_layers=2,
         timesteps_per_batch=1024,
