@@ -135,8 +135,12 @@ def check_no_run(folder) -> None:
         )
 
 
-def lock_folder(folder) -> int | None:
+def lock_folder(folder, kind=fcntl.LOCK_EX) -> int | None:
     """Locks a folder until this process closes the lock or ends, however it ends.
+
+    Args:
+        folder: its path.
+        kind: a lock that no other process has, or one that others may share.
 
     Returns:
         the file descriptor to close; None where the file system has no locks.
@@ -144,39 +148,26 @@ def lock_folder(folder) -> int | None:
     Raises:
         UserFileError: if another process has locked it.
     """
+    descriptor = os.open(folder, os.O_RDONLY)
     try:
-        return try_lock(folder, fcntl.LOCK_EX)
-    except BlockingIOError:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(descriptor)
+        if not isinstance(error, BlockingIOError):  # some network file systems
+            return None
         raise UserFileError(
             f"another run is writing to {folder}: wait until it has ended, or give "
             "another folder"
         ) from None
+    return descriptor
 
 
 def is_locked(folder) -> bool:
     """Whether a run is writing to a folder."""
     try:
-        lock = try_lock(folder, fcntl.LOCK_SH)
-    except BlockingIOError:
+        lock = lock_folder(folder, fcntl.LOCK_SH)
+    except UserFileError:
         return True
     if lock is not None:
         os.close(lock)
     return False
-
-
-def try_lock(folder, kind):
-    """Returns a file descriptor to close, None where there are no locks.
-
-    Raises:
-        BlockingIOError: if another process holds a lock.
-    """
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        raise
-    except OSError:  # such as on some network file systems
-        os.close(descriptor)
-        return None
-    return descriptor
