@@ -26,7 +26,6 @@ from baselines.common.envs.spaces import (
     check_observations,
     clip_actions,
     describe_space,
-    has_channels_first,
     has_large_numbers,
     is_image,
 )
@@ -51,9 +50,6 @@ class Model:
         num_timesteps: agent steps that it was trained for; saved with it.
         initial_state: of a recurrent network, zeros [1, S], for any number of
             environments; None of others.
-
-    Raises:
-        UserValueError: if a space has more bounds than a model file has room for.
     """
 
     format = 4  # of its files; a class has a higher one once its own have changed
@@ -75,8 +71,6 @@ class Model:
         self.rng = np.random.default_rng(None if seed is None else [seed, 2])
         self.scale = make_scaling(observation_space)
         self.mask = find_mask(observation_space, action_space)
-        for space in observation_space, action_space:
-            space_to_json(space)  # raises an error now if it cannot be saved later
         self.parts = {}
         self.arguments = None
         self.num_timesteps = 0
@@ -97,17 +91,17 @@ class Model:
         except UserError:
             raise
         except Exception as error:
-            hint, parts = "", getattr(space, "packed", False) and list(space.leaves)
-            if parts:
+            hint = ""
+            if getattr(space, "packed", False):
                 hint = (
-                    f", the parts {parts}; network='multi' takes a dict of them, "
-                    "and image_network='impala_cnn' images of any size"
+                    f", the parts {list(space.leaves)}; network='multi' takes a dict "
+                    "of them, and image_network='impala_cnn' images of any size"
                 )
             elif len(space.shape) == 3:
-                hint = "; networks take [height, width, channels]" + (
-                    ", so move the axis with gymnasium.wrappers.TransformObservation"
-                    if has_channels_first(space)
-                    else ", and impala_cnn takes images of any size"
+                hint = (
+                    "; networks take [height, width, channels] (see "
+                    "gymnasium.wrappers.TransformObservation), and impala_cnn images "
+                    "of any size"
                 )
             raise UserValueError(
                 f"the network {network!r} cannot take observations of shape "
