@@ -51,8 +51,10 @@ def objective(
 
     def run(trial):
         runs = search.new_runs(trial, suggest(trial))
-        ended = runs.advance()
-        runs.unlock()
+        try:
+            ended = runs.advance()
+        finally:
+            runs.unlock()
         if not ended:
             raise optuna.TrialPruned
         return runs.scores[-1]

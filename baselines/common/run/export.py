@@ -40,6 +40,7 @@ def write_policy(model: Any, output: str) -> None:
         UserValueError: if that format cannot hold the model, or the written file does
             not act as the model does.
     """
+    output = os.path.expanduser(output)
     ending = os.path.splitext(output)[1]
     kind, run = FORMATS.get(ending, FORMATS[""])
     if os.path.lexists(output):
