@@ -16,7 +16,12 @@ import baselines
 from baselines import a2c, evaluate, play, run
 from baselines.common.arguments import cli
 from baselines.common.base import mpi
-from baselines.common.base.errors import UserError, UserFileError, UserValueError
+from baselines.common.base.errors import (
+    UserError,
+    UserFileError,
+    UserTypeError,
+    UserValueError,
+)
 from baselines.common.envs.nests import (
     FlatBox,
     flat_observations,
@@ -62,10 +67,7 @@ def test_load_takes_a_folder_a_model_or_a_checkpoint(trained, tmp_path):
     shutil.copy(trained / "model.safetensors", continued / "model.safetensors")
     assert find_model(continued) == str(continued / "model.safetensors")
     # The newest checkpoint that is not damaged.
-    (damaged := killed / "checkpoints" / newest.name).write_bytes(b"damaged")
-    for path in damaged, damaged.with_suffix(".json"):
-        with pytest.raises(UserValueError):
-            baselines.load(path)
+    (killed / "checkpoints" / newest.name).write_bytes(b"damaged")
     older = baselines.load(killed).value(OBS)
     assert not np.array_equal(older, model.value(OBS))
     shutil.rmtree(killed / "checkpoints")
@@ -182,6 +184,8 @@ def test_a_kind_of_ones_own_is_saved_as_what_it_is():
 
     space = OwnBox(0, 1, (2,), np.float32)
     assert space_from_json(space_to_json(space)) == spaces.Box(0, 1, (2,), np.float32)
+    with pytest.raises(UserTypeError):
+        space_to_json(spaces.Dict(mission=spaces.Text(5)))
 
 
 def test_one_dict_is_flattened_where_the_model_acts(tmp_path):

@@ -306,12 +306,17 @@ def space_to_json(space) -> dict:
     Args:
         space: a Box, Discrete, MultiDiscrete or MultiBinary, a nest of them, or what
             ``flat_observations`` or ``flat_actions`` made of one.
+
+    Raises:
+        UserTypeError: for any other.
     """
     if getattr(space, "stack", 1) > 1:
         return space_to_json(space.nest) | {"stack": space.stack}
     space = getattr(space, "nest", space)
-    known = (x for x in type(space).__mro__ if x.__module__.startswith("gymnasium."))
-    kind = next(known).__name__
+    known = *NESTS, *FLAGS, gym.spaces.Box
+    kind = next((x.__name__ for x in known if isinstance(space, x)), None)
+    if kind is None:
+        raise UserTypeError(f"models cannot have a space {space}")
     if isinstance(space, gym.spaces.Dict):
         inner = {name: space_to_json(part) for name, part in space.items()}
         return {"kind": kind, "spaces": inner}

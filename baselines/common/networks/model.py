@@ -71,6 +71,8 @@ class Model:
         self.rng = np.random.default_rng(None if seed is None else [seed, 2])
         self.scale = make_scaling(observation_space)
         self.mask = find_mask(observation_space, action_space)
+        for space in observation_space, action_space:
+            space_to_json(space)  # raises an error now if it cannot be saved later
         self.parts = {}
         self.arguments = None
         self.num_timesteps = 0

@@ -83,15 +83,11 @@ def find_model(path) -> str:
 
     Raises:
         UserFileError: if the folder has neither.
-        UserValueError: if the checkpoint is damaged.
     """
     path = os.path.expanduser(path)
     if not os.path.isdir(path):
-        if named := re.fullmatch(r"(.*/)?(\d{12})\.(json|safetensors)", path):
-            manifest = f"{named[1] or ''}{named[2]}.json"
-            check_files(manifest, read_manifest(manifest)["files"], rank=0)
-            return data_path(manifest, 0)
-        return path
+        is_manifest = re.search(r"(^|/)\d{12}\.json$", path)
+        return data_path(path, 0) if is_manifest else path
     model = os.path.join(path, MODEL_FILE)
     saved = trained_for(model) if os.path.isfile(model) else -1
     for manifest in reversed(list_manifests(os.path.join(path, "checkpoints"))):
