@@ -369,3 +369,13 @@ def test_log_format_that_config_names_is_not_imported(capsys):
     with pytest.raises(UserValueError, match="payload:Output"):
         a2c.learn(gym.make("CartPole-v1"), "mlp", resume="cut")
     assert not Path("exploited").exists()
+
+
+@pytest.mark.usefixtures("cut")
+def test_config_cannot_say_that_a_file_may_be_replaced(capsys):
+    config = json.loads(Path("cut/config.json").read_text())
+    config["arguments"]["overwrite"] = True
+    Path("cut/config.json").write_text(json.dumps(config))
+    Path("mine").write_text("mine")
+    error_of(capsys, "--resume=cut --save_path=mine")
+    assert Path("mine").read_text() == "mine"

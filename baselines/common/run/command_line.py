@@ -9,7 +9,12 @@ import gymnasium as gym
 
 from baselines.common.arguments import cli, completion
 from baselines.common.arguments import types as arg
-from baselines.common.arguments.arguments import Arguments, declare, gather
+from baselines.common.arguments.arguments import (
+    NEVER_STORED,
+    Arguments,
+    declare,
+    gather,
+)
 from baselines.common.arguments.declaration import Argument, Text, declared_arguments
 from baselines.common.arguments.discovery import (
     find_algorithm,
@@ -165,7 +170,7 @@ def resumed_arguments(words) -> Arguments:
     """
     folder = str(words["resume"])
     config = read_config(folder)
-    stored = config["arguments"]
+    stored = {k: x for k, x in config["arguments"].items() if k not in NEVER_STORED}
     if config["command"] is None:
         raise UserValueError(
             f"cannot resume {folder} here: it was started from Python, where its "
