@@ -141,7 +141,7 @@ TASKS = {
         lr="linear:3e-4",
         cliprange=0.18,
     ),
-    # A million, as for the others of mujoco(), end at 148,736, just below SLM-Lab's best.
+    # A million, as for others, ended just below SLM-Lab's best.
     "HumanoidStandup-v5": dict(total_timesteps=2_000_000),
     "Pendulum-v1": dict(
         # The Zoo's, with twice the steps, for one environment instead of four, so that
