@@ -35,6 +35,7 @@ TASKS = {
         total_timesteps=150_000, lr="linear:7.3e-4", tau=0.01, learning_starts=5000
     ),
     # Small robots need fewer steps than the million of others.
+    "InvertedPendulum-v5": dict(total_timesteps=60_000),
     "InvertedDoublePendulum-v5": dict(total_timesteps=100_000),
     "Reacher-v5": dict(total_timesteps=200_000),
     "Pusher-v5": dict(total_timesteps=200_000),
