@@ -28,9 +28,3 @@ class VecExtractDictObs(VecEnvWrapper):
             last = infos[i]["terminal_observation"][self.key]
             infos[i] = {**infos[i], "terminal_observation": last}
         return obs[self.key], rewards, dones, infos
-
-    def get_state(self) -> dict:
-        return self.venv.get_state()
-
-    def set_state(self, state) -> None:
-        self.venv.set_state(state)
