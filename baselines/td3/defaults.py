@@ -33,7 +33,6 @@ TASKS = {
     "Pendulum-v1": dict(total_timesteps=20_000),
     "MountainCarContinuous-v0": dict(total_timesteps=60_000, noise_type="ou_0.5"),
     "InvertedPendulum-v5": dict(total_timesteps=60_000),
-    "InvertedDoublePendulum-v5": dict(total_timesteps=100_000),
 }
 
 
