@@ -7,7 +7,6 @@ def gymnasium_robotics():
     # OpenAI Baselines' networks. Each of its 19 ranks had two environments.
     return dict(
         num_env=2,
-        network="mlp",
         num_layers=3,
         num_hidden=256,
         activation="relu",

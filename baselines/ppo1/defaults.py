@@ -43,7 +43,6 @@ def gymnasium_robotics():
     # ppo1/run_robotics.py
     return dict(
         mujoco(),
-        network="mlp",
         num_layers=3,
         num_hidden=256,
         optim_epochs=5,
