@@ -42,6 +42,7 @@ TASKS = {
     # Steps and noise of RL Baselines3 Zoo, whose car takes 300,000 steps.
     "Pendulum-v1": dict(total_timesteps=20_000),
     "MountainCarContinuous-v0": dict(total_timesteps=60_000, noise_type="ou_0.5"),
+    # Small robots need fewer steps than the million of others; one seed was tried.
     "InvertedPendulum-v5": dict(total_timesteps=60_000),
     "InvertedDoublePendulum-v5": dict(total_timesteps=100_000),
 }

@@ -141,7 +141,7 @@ TASKS = {
         lr="linear:3e-4",
         cliprange=0.18,
     ),
-    # At 3e-4, an update of its 17 actions moves the policy by a KL of up to 0.5.
+    # At 3e-4, an update of its 17 actions moves the policy by a KL of about 0.5.
     "HumanoidStandup-v5": dict(lr="linear:1e-4"),
     "Pendulum-v1": dict(
         # The Zoo's, with twice the steps, for one environment instead of four, so that
